@@ -1575,7 +1575,7 @@ export type Service = {
   /** As declared, with public_url, run_id, job_id and node. */
   readonly meta: JsonObject;
 
-  /** The host that callers on its node use; 127.0.0.1 is that node itself. */
+  /** The host that callers use; 127.0.0.1 is its node itself. */
   readonly address: string;
 
   /** Null without one. */
@@ -1593,7 +1593,7 @@ export type Service = {
   /** The agent whose command offers it; null for the job as a whole. */
   readonly agent_id: string | null;
 
-  /** The machine it runs on. */
+  /** The name of the node that it runs on. */
   readonly node: string;
 
   readonly checks: readonly {
@@ -1630,6 +1630,9 @@ export type ServicePage = {
 
   /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
+
+  /** Names of the nodes that do not answer now, whose services are left out. */
+  readonly unreachable_nodes: readonly string[];
 };
 
 /** What became of each item. */
@@ -2980,7 +2983,8 @@ export interface Operations {
   /**
    * List services (GET /api/v1/services)
    *
-   * The services that open runs offer right now, by name, whether their checks pass or not.
+   * The services that open runs offer right now, on all nodes, by name, whether their checks pass or
+   * not.
    */
   readonly listServices: {
     readonly request: {
@@ -3047,8 +3051,9 @@ export interface Operations {
   /**
    * Find a service by its name (GET /api/v1/services/{name}/resolve)
    *
-   * The newest one of that name, tags and node whose checks pass. What was passing a moment ago may be
-   * gone now: be ready for a refused connection, and resolve again.
+   * The newest one of that name, tags and node whose checks pass. Without a node, what listens on the
+   * loopback of another machine is not found. What was passing a moment ago may be gone now: be ready
+   * for a refused connection, and resolve again.
    */
   readonly resolveService: {
     readonly request: {
@@ -3061,7 +3066,7 @@ export interface Operations {
             /** Tags that it must have, all of them: separated by commas, or the parameter repeated. */
             readonly tag?: string | undefined;
 
-            /** The machine that it must run on. */
+            /** Name or id of the node that it must run on. */
             readonly node?: string | undefined;
           }
         | undefined;

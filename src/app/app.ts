@@ -72,7 +72,7 @@ export async function startProgram(
   undo.defer(async () => {
     engine.stop("The runtime is shutting down; try again once it has restarted.");
     stopping.abort();
-    core.services.stop();
+    core.serviceRegistry.stop();
     await Promise.all([cleanup.stop(), core.retention.stop()]);
     await gateway.stop();
     await core.runStore.stop();

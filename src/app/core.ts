@@ -7,6 +7,7 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import { Bundles } from "../bundles/bundles.ts";
 import type { Unused } from "../bundles/shared-folders.ts";
+import { hostOf } from "../cluster/nodes.ts";
 import { Engine } from "../engine/engine.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import type { EngineLog } from "../engine/ports.ts";
@@ -30,6 +31,7 @@ import { RunStore } from "../runs/store/run-store.ts";
 import { ConfigurationSecrets } from "../security/configuration.ts";
 import { openSecretKey } from "../security/secret-key.ts";
 import { ServiceRegistry } from "../services/registry.ts";
+import { Services } from "../services/services.ts";
 import { openHome, pathsOpenToOthers } from "../store/home.ts";
 import { homeLeftovers } from "../store/home-leftovers.ts";
 import { openStore } from "../store/open-store.ts";
@@ -43,6 +45,7 @@ import { sqlOperationRecords } from "../store/sql/operations.ts";
 import { sqlRetentionRecords } from "../store/sql/retention.ts";
 import { StoreWatch } from "../store/sql/store-watch.ts";
 import type { OpenStore } from "../store/store.ts";
+import { dashboardsHere } from "../web/dashboards-here.ts";
 import { WEB_UI_POOL } from "../web/inject.ts";
 import { RunEvents } from "../web/run-events.ts";
 import { workersEnvironment } from "./bucket-credentials.ts";
@@ -132,6 +135,8 @@ export async function openCore(
   const dashboardsAsk = config.apiTokens.length > 0 || !isLoopback(config.webUiHost);
   const dashboardKey = (runId: string) => (dashboardsAsk ? runTokens.of(runId) : null);
   const runEvents = new RunEvents(dashboardKey);
+  const webUiPlace = { host: config.webUiHost, publicUrl: config.webUiPublicUrl };
+  const dashboards = dashboardsHere(webUiPlace);
   const { snapshots } = bundles;
   const payloadOf = payloadsIn({
     home: home.path,
@@ -148,6 +153,7 @@ export async function openCore(
     openConfiguration: (json) => secrets.decryptForWorker(json, workersEnv),
     openBody: (body) => secrets.decryptBody(body),
     runEvents: (runId) => runEvents.of(runId),
+    environmentHere: dashboards.environment,
     newId: systemRandomness.id,
     clock: systemClock,
     workerEnvPrefixes: config.workerEnvPrefixes,
@@ -155,15 +161,17 @@ export async function openCore(
     runtimeSecrets: config.secretTexts,
     log: engineLog,
   });
-  const services = new ServiceRegistry({
+  const serviceRegistry = new ServiceRegistry({
     clock: systemClock,
     fraction: systemRandomness.fraction,
-    nodeName: hostname(),
+    node: { name: hostname(), host: machineOf(config) },
+    asHere: dashboards.service,
     run: runner.sideCommands.run,
     payloadOf,
     redact: makeRedactor(config.secretTexts).text,
     report: (jobId, change) => engine.serviceChanged(jobId, change),
   });
+  const services = new Services({ own: serviceRegistry, nodeName: hostname(), clock: systemClock });
   const owner = systemRandomness.id();
   const engine = new Engine({
     owner,
@@ -173,14 +181,23 @@ export async function openCore(
     runner,
     slots: meteredSlots(slots, meter, stopwatch),
     feed,
-    services,
+    services: serviceRegistry,
     log: engineLog,
   });
   runner.setListener(meteredListener(engine, meter));
   const store = new StoreWatch(database, systemClock.nowMs);
   const gatewayRecords = sqlGatewayRecords(store.database, systemClock.soon);
   const operationRecords = sqlOperationRecords(store.database);
-  const nodeParts = { engine, feed, jobs: records, gatewayRecords, operationRecords, log: engineLog };
+  const nodeParts = {
+    engine,
+    feed,
+    jobs: records,
+    gatewayRecords,
+    operationRecords,
+    serviceRegistry,
+    services,
+    log: engineLog,
+  };
   const control = await openControl(config, { ...nodeParts, opened, owner: () => owner }, undo);
   const retentionRecords = sqlRetentionRecords(database);
   const cleanup = new Cleanup({
@@ -251,6 +268,8 @@ export async function openCore(
     engine,
     control,
     services,
+    serviceRegistry,
+    webUiPlace,
     meter,
     people: {
       humanRequests,
@@ -268,6 +287,12 @@ export async function openCore(
     runStore,
     startedAtMs,
   };
+}
+
+/** Where other nodes reach this machine; null: there are none. */
+function machineOf({ databaseUrl, nodeAddress, nodeHost }: Config): string | null {
+  if (databaseUrl === null) return null;
+  return nodeAddress === null ? nodeHost : hostOf(nodeAddress);
 }
 
 /** Of jobs wherever they are: of this program's alone, where no other program shares its database. */

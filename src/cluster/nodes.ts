@@ -69,6 +69,11 @@ export function ownerOf(nodeId: string, id: string): string {
   return `${nodeId}/${id}`;
 }
 
+/** The host of a node's address. */
+export function hostOf(address: string): string {
+  return address.slice(0, address.lastIndexOf(":")).replace(/^\[(.*)\]$/, "$1");
+}
+
 /** The node that works, or has worked, under this name. */
 export function nodeOf(owner: string): string {
   return owner.slice(0, owner.lastIndexOf("/"));

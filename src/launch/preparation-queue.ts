@@ -54,7 +54,11 @@ type Attempt =
   /** It is to be done again. */
   | { readonly kind: "interrupted"; readonly error: unknown }
   /** The run's services are to be waited for; there is at least one. */
-  | { readonly kind: "waits"; readonly services: readonly string[]; readonly isMissing: () => boolean }
+  | {
+      readonly kind: "waits";
+      readonly services: readonly string[];
+      readonly isMissing: () => Promise<boolean>;
+    }
   /** The run is not to be launched any more. */
   | { readonly kind: "dropped" };
 
@@ -77,7 +81,7 @@ export class PreparationQueue {
   readonly #queue: WorkQueue;
   readonly #outcomes = new Map<string, PreparationOutcome>();
   /** Runs that wait for their services. */
-  readonly #waits = new Map<string, { readonly isMissing: () => boolean; looks: number }>();
+  readonly #waits = new Map<string, { readonly isMissing: () => Promise<boolean>; looks: number }>();
 
   /** @param onOutcome called when there is an outcome */
   constructor(parts: PreparationQueueParts, onOutcome: (runId: string) => void) {
@@ -138,8 +142,9 @@ export class PreparationQueue {
   async #work(runId: string, signal: AbortSignal, errors: number): Promise<void> {
     if (this.#outcomes.has(runId)) return;
     const wait = this.#waits.get(runId);
-    // A look in memory alone: thousands may wait.
-    if (wait !== undefined && ++wait.looks < LOOKS_MAX && wait.isMissing()) throw new OperationInterrupted();
+    // A look at the services alone: thousands may wait.
+    if (wait !== undefined && ++wait.looks < LOOKS_MAX && (await wait.isMissing()))
+      throw new OperationInterrupted();
     const hasWaited = this.#waits.delete(runId);
     const label = labelWriter(this.#parts, runId);
     const now = await this.#prepare(runId, hasWaited, { signal, report: label.report }).catch(
@@ -179,12 +184,12 @@ export class PreparationQueue {
     if (description === null) return failed("manifest.invalid", messagesOf(problems));
     const asked = await askedOf(job, run, secrets);
     const subject: LaunchSubject = { ...asked, fingerprint: bundleFingerprint, definition, description };
-    const services = preparation.missingServices(description);
+    const services = await preparation.missingServices(description);
     if (!hasWaited && services.length > 0) {
       return {
         kind: "waits",
         services,
-        isMissing: () => preparation.missingServices(description).length > 0,
+        isMissing: async () => (await preparation.missingServices(description)).length > 0,
       };
     }
     const ports = await this.#portsOf(runId, (await resolveLaunch(subject, secrets)).webUi);

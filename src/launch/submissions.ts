@@ -13,7 +13,7 @@ import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import { inSlices } from "../lib/slices.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { hasTooManySecrets, secretPathsIn, TOO_MANY_SECRETS } from "../security/secret-detection.ts";
-import type { ServiceRegistry } from "../services/registry.ts";
+import type { Services } from "../services/services.ts";
 import { withInputs } from "./inputs.ts";
 
 /** A submission, but for the trace of its caller. */
@@ -22,7 +22,7 @@ export type Untraced = Omit<Submission, "trace">;
 export interface SubmissionParts {
   readonly bundles: Bundles;
   readonly secrets: ConfigurationSecrets;
-  readonly services: Pick<ServiceRegistry, "unmet">;
+  readonly services: Pick<Services, "unmet">;
 }
 
 type ManifestParts = Omit<SubmissionParts, "bundles">;
@@ -47,25 +47,22 @@ export interface BundleSubmission {
 const KNOWN_MANIFESTS = 32;
 const KNOWN_CHARS_MAX = 16 * 1024;
 
-/** Submissions by the text of their manifest, which many jobs repeat. Those with secrets are encrypted anew each time. */
+/**
+ * Submissions by the text of their manifest, which many jobs repeat. Not those with secrets, which are encrypted anew each
+ * time, and not those that require services, which are looked for.
+ */
 let knownManifests = new Map<string, Untraced>();
 
-/**
- * What the same text was read as before; null when it is not known.
- *
- * @throws DomainError `requirements_not_met`
- */
-export function knownManifest({ services }: ManifestParts, text: string): Untraced | null {
-  const known = text.length > KNOWN_CHARS_MAX ? undefined : knownManifests.get(text);
-  if (known === undefined) return null;
-  requireServices(services, known.graph.requiredServices);
-  return known;
+/** What the same text was read as before; null when it is not known. */
+export function knownManifest(text: string): Untraced | null {
+  return text.length > KNOWN_CHARS_MAX ? null : (knownManifests.get(text) ?? null);
 }
 
 function remember(submission: Untraced): void {
-  if (submission.manifestJson.length > KNOWN_CHARS_MAX) return;
+  const { manifestJson, graph } = submission;
+  if (manifestJson.length > KNOWN_CHARS_MAX || graph.requiredServices.length > 0) return;
   if (knownManifests.size >= KNOWN_MANIFESTS) knownManifests = new Map();
-  knownManifests.set(submission.manifestJson, submission);
+  knownManifests.set(manifestJson, submission);
 }
 
 /**
@@ -78,7 +75,7 @@ export async function submittedManifest(
   given: JsonObject,
   text: string,
 ): Promise<Untraced> {
-  const known = knownManifest(parts, text);
+  const known = knownManifest(text);
   if (known !== null) return known;
   const { secrets, services } = parts;
   // Looking through inputs of megabytes takes milliseconds, and so does what comes after each look.
@@ -99,7 +96,7 @@ export async function submittedManifest(
   }
   const parsed = await inSlices(manifestSteps(manifest));
   if (parsed.kind === "invalid") throw invalid(manifestProblemsText(parsed.problems));
-  requireServices(services, parsed.graph.requiredServices);
+  await requireServices(services, parsed.graph.requiredServices);
   if (isLarge) await scheduler.yield();
   const submission = {
     graph: parsed.graph,
@@ -136,7 +133,7 @@ export async function submittedBundle(
     encryptedInputs?.value ?? inputs,
   );
   if (answer.kind === "invalid") throw invalid(answer.problems.join("; "));
-  requireServices(services, answer.graph.requiredServices);
+  await requireServices(services, answer.graph.requiredServices);
   const { configuration } = launch;
   return {
     graph: answer.graph,
@@ -149,8 +146,11 @@ export async function submittedBundle(
   };
 }
 
-function requireServices(services: SubmissionParts["services"], required: Graph["requiredServices"]): void {
-  const unmet = services.unmet(required);
+async function requireServices(
+  services: SubmissionParts["services"],
+  required: Graph["requiredServices"],
+): Promise<void> {
+  const unmet = await services.unmet(required);
   if (unmet.length === 0) return;
   const reasons = unmet.map(({ reason }) => reason).join(" ");
   throw new DomainError(

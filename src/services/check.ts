@@ -8,11 +8,10 @@ import type { PayloadOf } from "../execution/runner/paths.ts";
 import { checkHttp } from "./checks/http.ts";
 import { checkScript, type ScriptAsked } from "./checks/script.ts";
 import { authority, checkTcp, type Target } from "./checks/tcp.ts";
-import type { CheckResult, ServiceView } from "./instance.ts";
+import type { CheckResult, ServiceInstance } from "./instance.ts";
+import { checkedAt } from "./service-view.ts";
 
 const OUTPUT_CHARS_MAX = 200;
-/** The calling process's own network, also where "localhost" means something else. */
-const LOCAL_ADDRESS = "127.0.0.1";
 
 export interface CheckParts {
   readonly clock: Clock;
@@ -22,19 +21,17 @@ export interface CheckParts {
   readonly redact: (text: string) => string;
 }
 
-/** Where callers reach a service. */
-export function addressOf({ spec }: Pick<ServiceView, "spec">): string {
-  return spec.address ?? LOCAL_ADDRESS;
-}
+/** Whose check it is. */
+export type Checked = Pick<ServiceInstance, "spec" | "job">;
 
 /** Makes a check. Never throws. @param signal ends it early */
 export async function makeCheck(
   parts: CheckParts,
-  service: ServiceView,
+  service: Checked,
   check: ServiceCheck,
   signal: AbortSignal,
 ): Promise<CheckResult> {
-  const host = check.address ?? addressOf(service);
+  const host = checkedAt(check.address ?? service.spec.address);
   const port = check.port ?? service.spec.port;
   const { passed, output } =
     check.kind === "script"
@@ -48,7 +45,7 @@ export async function makeCheck(
 /** A program has its own end in time. */
 async function script(
   parts: CheckParts,
-  { job }: ServiceView,
+  { job }: Checked,
   asked: ScriptAsked,
   signal: AbortSignal,
 ): Promise<CheckResult> {

@@ -12,9 +12,7 @@
 
 import type { ServiceCheck, ServiceSpec } from "../engine/service.ts";
 import type { ServiceJob } from "../engine/service-port.ts";
-
-export const serviceStatuses = ["passing", "critical"] as const;
-export type ServiceStatus = (typeof serviceStatuses)[number];
+import type { CheckView, ServiceStatus } from "./service-view.ts";
 
 export interface CheckResult {
   readonly passed: boolean;
@@ -62,31 +60,6 @@ export function together(checks: readonly CheckState[]): CheckState["kind"] {
   return checks.every(({ kind }) => kind === "passing") ? "passing" : "starting";
 }
 
-/** What others see of an instance. */
-export interface ServiceView {
-  /** Stable: the next attempt of the agent, and the next start of the runtime, has the same. */
-  readonly serviceId: string;
-  readonly spec: ServiceSpec;
-  readonly job: ServiceJob;
-  /** Null for a service of the job as a whole. */
-  readonly agentId: string | null;
-  readonly status: ServiceStatus;
-  readonly checks: readonly CheckView[];
-  readonly registeredAtMs: number;
-  /** When its status changed last. */
-  readonly updatedAtMs: number;
-}
-
-export interface CheckView {
-  readonly check: ServiceCheck;
-  readonly status: ServiceStatus;
-  /** Failures in a row, up to now. */
-  readonly failures: number;
-  readonly output: string;
-  /** Null before it was made for the first time. */
-  readonly checkedAtMs: number | null;
-}
-
 interface Round {
   readonly check: ServiceCheck;
   state: CheckState;
@@ -94,12 +67,18 @@ interface Round {
   checkedAtMs: number | null;
 }
 
-type Origin = Pick<ServiceView, "serviceId" | "spec" | "job" | "agentId" | "registeredAtMs"> & {
+interface Origin {
+  readonly serviceId: string;
+  readonly spec: ServiceSpec;
+  readonly job: ServiceJob;
+  /** Null for a service of the job as a whole. */
+  readonly agentId: string | null;
+  readonly registeredAtMs: number;
   /** Later ones have higher numbers. */
   readonly order: number;
-};
+}
 
-export class ServiceInstance implements ServiceView {
+export class ServiceInstance {
   readonly serviceId: string;
   readonly spec: ServiceSpec;
   readonly job: ServiceJob;
@@ -156,7 +135,8 @@ export class ServiceInstance implements ServiceView {
 
   get checks(): readonly CheckView[] {
     return this.#rounds.map(({ check, state, output, checkedAtMs }) => ({
-      check,
+      name: check.name,
+      kind: check.kind,
       status: shown(state.kind),
       failures: state.failures,
       output,

@@ -6,26 +6,29 @@ import type { ServerResponse } from "node:http";
 import { createServer as createTcpServer } from "node:net";
 import { test } from "node:test";
 import { fc } from "../../test/support/fast-check.ts";
-import { closedPort, serve, serveHttp, serviceJob, specOf, workerOf } from "../../test/support/services.ts";
+import {
+  closedPort,
+  registryOf,
+  serve,
+  serveHttp,
+  serviceJob,
+  specOf,
+  workerOf,
+} from "../../test/support/services.ts";
 import { until } from "../../test/support/until.ts";
 import { systemClock } from "../app/clock.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import type { ServiceChange } from "../engine/service-port.ts";
 import { ServiceInstance } from "./instance.ts";
-import { ServiceRegistry } from "./registry.ts";
 import { placeOf, ServiceIndex } from "./service-index.ts";
+import { Services } from "./services.ts";
 
 function startRegistry(clock: Clock = systemClock) {
   const changes: string[] = [];
   const reasons: string[] = [];
-  const registry = new ServiceRegistry({
+  const registry = registryOf("here", {
     clock,
-    fraction: () => 0.5,
-    nodeName: "here",
-    run: async () => ({ kind: "not_started", reason: "no programs in this test" }),
-    payloadOf: async () => null,
-    redact: (text) => text,
     report: (_jobId: string, { type, name, reason }: ServiceChange) => {
       changes.push(`${name} ${type}`);
       reasons.push(reason);
@@ -44,10 +47,10 @@ function startRegistry(clock: Clock = systemClock) {
     changes,
     reasons,
     list: (filter = {}) => registry.list({ ...all, ...filter }),
-    names: (filter = {}) => registry.list({ ...all, ...filter }).map(({ spec }) => spec.name),
-    passing: (name: string, tags: readonly string[] = [], node: string | null = null) => {
-      const found = registry.resolve({ name, tags, node });
-      return found.kind === "resolved" ? found.service : null;
+    names: (filter = {}) => registry.list({ ...all, ...filter }).map(({ name }) => name),
+    passing: (name: string, tags: readonly string[] = []) => {
+      const found = registry.find({ name, tags, fromElsewhere: false });
+      return found.kind === "passing" ? found.service : null;
     },
     [Symbol.dispose]: () => registry.stop(),
   };
@@ -69,7 +72,7 @@ test("a service is passing only once it has been reached, and critical when it i
     response.writeHead(isWell ? 200 : 503).end();
   });
   registry.jobOpened(serviceJob("job", [{ name: "web", port: server.port, checks: [quick("http")] }]));
-  assert.equal(registry.resolve({ name: "web", tags: [], node: null }).kind, "not_passing");
+  assert.equal(registry.find({ name: "web", tags: [], fromElsewhere: false }).kind, "not_passing");
   await until("the service is told as critical", () => changes.includes("web service_critical"));
   isWell = true;
   await until("the service passes", () => passing("web"));
@@ -113,7 +116,6 @@ test("services of an agent live as long as its command, and those of a job as lo
   registry.agentStarted("job", workerOf(job));
   const [second] = started.list({ name: "part" });
   assert.equal(first?.serviceId, second?.serviceId);
-  assert.notEqual(first, second);
   registry.jobClosed("job");
   assert.deepEqual(names(), []);
   registry.agentStarted("job", workerOf(job));
@@ -224,7 +226,7 @@ function countingClock() {
   };
 }
 
-test("the newest passing one is resolved, by name, all tags and node", async () => {
+test("the newest passing one is resolved, by name and all tags, on its node", async () => {
   using started = startRegistry();
   const { registry, passing } = started;
   await using server = await serve(createTcpServer());
@@ -237,27 +239,29 @@ test("the newest passing one is resolved, by name, all tags and node", async () 
   registry.jobOpened(serviceJob("third", web(dead, ["a", "c"])));
   await until("two of them pass", () => started.list({ status: "passing" }).length === 2);
   await until("the third does not", () => started.changes.includes("web service_critical"));
-  assert.equal(passing("web")?.job.jobId, "second");
-  assert.equal(passing("web", ["a"], "here")?.job.jobId, "second");
-  assert.equal(passing("web", ["a", "b"])?.job.jobId, "second");
-  registry.jobClosed("second");
-  assert.equal(passing("web")?.job.jobId, "first");
+  const services = new Services({ own: registry, nodeName: "here", clock: systemClock });
   const resolve = (name: string, tags: readonly string[] = [], node: string | null = null) =>
-    registry.resolve({ name, tags, node });
-  assert.deepEqual(resolve("nothing"), {
+    services.resolve({ name, tags, node });
+  assert.equal(passing("web")?.jobId, "second");
+  assert.equal(passing("web", ["a", "b"])?.jobId, "second");
+  const onNode = await resolve("web", ["a"], "here");
+  assert.equal(onNode.kind === "resolved" && onNode.service.jobId, "second");
+  registry.jobClosed("second");
+  assert.equal(passing("web")?.jobId, "first");
+  assert.deepEqual(await resolve("nothing"), {
     kind: "unknown",
     reason: 'There is no service "nothing". Start a job that offers it.',
   });
-  assert.equal(resolve("web", ["b"]).kind, "unknown");
-  assert.equal(resolve("web", [], "elsewhere").kind, "unknown");
-  const notPassing = resolve("web", ["c"]);
+  assert.equal((await resolve("web", ["b"])).kind, "unknown");
+  assert.equal((await resolve("web", [], "elsewhere")).kind, "unknown");
+  const notPassing = await resolve("web", ["c"]);
   assert.ok(notPassing.kind === "not_passing");
   assert.match(notPassing.reason, /^No service "web" with the tags c is passing: tcp: /);
   const required = [
     { name: "web", tags: [], node: null },
     { name: "db", tags: ["x"], node: null },
   ];
-  assert.deepEqual(registry.unmet(required), [
+  assert.deepEqual(await services.unmet(required), [
     { service: "db", reason: 'There is no service "db" with the tags x. Start a job that offers it.' },
   ]);
 });

@@ -1,18 +1,20 @@
-// The registry of services: those that the open jobs of this process offer, and whether they are reachable.
+// The registry of this node's services: those that its open jobs offer, and whether they are reachable.
 //
 // - An instance lives exactly as long as its job, or the command of its agent. Nothing of it is stored: after a restart
 //   the instances are those of the jobs that were taken over, and none is passing before it was checked again.
 // - An instance is passing only while all of its checks are (instance.ts); one without checks while it lives.
 // - Changes of an instance are recorded in its job's history; a failure to do so changes nothing here.
 // - The number of instances is limited; those beyond are critical, and their history has the reason.
+// - Commands that offer services run on the node of their job, so that it is the one that checks them.
 
 import type { GraphNode } from "../engine/graph.ts";
-import { type RequiredService, type ServiceSpec, serviceId } from "../engine/service.ts";
+import { type ServiceSpec, serviceId } from "../engine/service.ts";
 import type { ServiceBoard, ServiceChange, ServiceJob } from "../engine/service-port.ts";
 import type { CheckParts } from "./check.ts";
 import { CheckRounds } from "./check-rounds.ts";
-import { ServiceInstance, type ServiceStatus, type ServiceView } from "./instance.ts";
+import { ServiceInstance } from "./instance.ts";
 import { ServiceIndex, type ServicePlace } from "./service-index.ts";
+import { calledAt, isLoopback, type ServiceStatus, type ServiceView } from "./service-view.ts";
 
 const INSTANCES_MAX = 10_000;
 /** Per instance: a service that fails and recovers all day must not fill its run's history. */
@@ -21,8 +23,10 @@ const CHANGES_RECORDED_MAX = 1_000;
 export interface RegistryParts extends CheckParts {
   /** From 0 up to, not including, 1. */
   readonly fraction: () => number;
-  /** The name of this machine. */
-  readonly nodeName: string;
+  /** The name of this node, and where other nodes reach its machine; null: there are none. */
+  readonly node: { readonly name: string; readonly host: string | null };
+  /** A service as it is on this node, which may have taken its job over from another one. */
+  readonly asHere: (spec: ServiceSpec, agentId: string | null) => ServiceSpec;
   /** Writes a change into the job's history, unless the service is over there. */
   readonly report: (jobId: string, change: ServiceChange) => void;
 }
@@ -41,11 +45,23 @@ export interface ServicePage extends ServiceFilter {
   readonly after: ServicePlace | null;
 }
 
-export type Resolution =
-  | { readonly kind: "resolved"; readonly service: ServiceView }
-  /** Nothing of that name, tags and node is registered. */
-  | { readonly kind: "unknown"; readonly reason: string }
-  | { readonly kind: "not_passing"; readonly reason: string };
+/** What is looked for. */
+export interface Wanted {
+  readonly name: string;
+  /** All of which it must have. */
+  readonly tags: readonly string[];
+  /** Whether what listens on the loopback of its node alone will not do. */
+  readonly fromElsewhere: boolean;
+}
+
+export type Found =
+  | { readonly kind: "passing"; readonly service: ServiceView }
+  /** @param reason of the newest one */
+  | { readonly kind: "not_passing"; readonly reason: string }
+  /** Those that pass listen on loopback alone. */
+  | { readonly kind: "out_of_reach" }
+  /** `hasOthers`: there are some of that name, with other tags. */
+  | { readonly kind: "none"; readonly hasOthers: boolean };
 
 interface OpenJob {
   readonly job: ServiceJob;
@@ -107,8 +123,9 @@ export class ServiceRegistry implements ServiceBoard {
   }
 
   /** @returns null when there is no room for another one */
-  #add(job: ServiceJob, spec: ServiceSpec, agentId: string | null): ServiceInstance | null {
-    const { clock } = this.#parts;
+  #add(job: ServiceJob, declared: ServiceSpec, agentId: string | null): ServiceInstance | null {
+    const { clock, asHere } = this.#parts;
+    const spec = asHere(declared, agentId);
     const id = serviceId(job.runId, agentId, spec);
     if (this.#index.size >= INSTANCES_MAX) {
       const reason = `this runtime looks after ${INSTANCES_MAX} services, and takes no more until some have ended`;
@@ -157,41 +174,53 @@ export class ServiceRegistry implements ServiceBoard {
 
   // ------------------------------------------------------------------------------------- what others ask
 
-  get nodeName(): string {
-    return this.#parts.nodeName;
-  }
-
   /** A page of the instances, in the order of their names. */
   list({ limit, after, ...filter }: ServicePage): readonly ServiceView[] {
-    return this.#index.page(limit, after, (instance) => isWanted(instance, filter));
+    return this.#index
+      .page(limit, after, (instance) => isWanted(instance, filter))
+      .map((instance) => this.#viewOf(instance));
   }
 
-  /** The newest passing instance of a name that has all of the tags, on the node that is asked for. */
-  resolve(wanted: RequiredService): Resolution {
-    const { nodeName } = this.#parts;
-    const what = described(wanted);
-    if (wanted.node !== null && wanted.node !== nodeName) {
-      return { kind: "unknown", reason: `There is no ${what}: this runtime's node is "${nodeName}".` };
-    }
-    const named = this.#index.named(wanted.name);
-    const matching = named.filter(({ spec }) => wanted.tags.every((tag) => spec.tags.includes(tag)));
-    if (matching.length === 0) {
-      const others = named.length > 0 ? " (others of this name have other tags)" : "";
-      return { kind: "unknown", reason: `There is no ${what}${others}. Start a job that offers it.` };
-    }
+  /** The newest passing instance of a name that has all of the tags. */
+  find({ name, tags, fromElsewhere }: Wanted): Found {
+    const named = this.#index.named(name);
+    const matching = named.filter(({ spec }) => tags.every((tag) => spec.tags.includes(tag)));
     const newestFirst = matching.toSorted((a, b) => b.order - a.order);
-    const passing = newestFirst.find(({ status }) => status === "passing");
-    if (passing !== undefined) return { kind: "resolved", service: passing };
-    const reason = `No ${what} is passing: ${newestFirst[0]?.reason}. Wait until its checks pass.`;
-    return { kind: "not_passing", reason };
+    const [newest] = newestFirst;
+    if (newest === undefined) return { kind: "none", hasOthers: named.length > 0 };
+    const passing = newestFirst.filter(({ status }) => status === "passing");
+    if (passing.length === 0) return { kind: "not_passing", reason: newest.reason };
+    const reached = passing.find((instance) => !fromElsewhere || !isLoopback(this.#addressOf(instance)));
+    if (reached === undefined) return { kind: "out_of_reach" };
+    return { kind: "passing", service: this.#viewOf(reached) };
   }
 
-  /** Those of the required services that are not passing, each with a whole sentence that says why. */
-  unmet(required: readonly RequiredService[]): readonly { service: string; reason: string }[] {
-    return required.flatMap((wanted) => {
-      const found = this.resolve(wanted);
-      return found.kind === "resolved" ? [] : [{ service: wanted.name, reason: found.reason }];
-    });
+  #addressOf({ spec }: ServiceInstance): string {
+    return calledAt(spec.address, this.#parts.node.host);
+  }
+
+  #viewOf(instance: ServiceInstance): ServiceView {
+    const { serviceId: id, spec, job, agentId, status, checks, registeredAtMs, updatedAtMs } = instance;
+    const { name, tags, meta, port, publicUrl } = spec;
+    const { jobId, runId, definitionId } = job;
+    return {
+      serviceId: id,
+      name,
+      status,
+      tags,
+      meta,
+      address: this.#addressOf(instance),
+      port,
+      publicUrl,
+      jobId,
+      runId,
+      definitionId,
+      agentId,
+      node: this.#parts.node.name,
+      checks,
+      registeredAtMs,
+      updatedAtMs,
+    };
   }
 }
 
@@ -203,10 +232,4 @@ function isWanted(instance: ServiceInstance, { name, tags, status, runId }: Serv
     (runId === null || job.runId === runId) &&
     (status === null || instance.status === status)
   );
-}
-
-function described({ name, tags, node }: RequiredService): string {
-  const ofTags = tags.length === 0 ? "" : ` with the tags ${tags.join(", ")}`;
-  const ofNode = node === null ? "" : ` on the node "${node}"`;
-  return `service "${name}"${ofTags}${ofNode}`;
 }

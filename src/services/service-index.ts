@@ -68,6 +68,7 @@ export const placeOf = ({ spec, serviceId }: Pick<ServiceInstance, "spec" | "ser
   serviceId,
 });
 
-function isBehind(a: ServicePlace, b: ServicePlace): boolean {
+/** Whether a place comes later in the order. */
+export function isBehind(a: ServicePlace, b: ServicePlace): boolean {
   return a.name === b.name ? a.serviceId > b.serviceId : a.name > b.name;
 }

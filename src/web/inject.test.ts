@@ -120,18 +120,12 @@ test("its service has a stable name, the run's identity, and a check that only t
   assert.equal(ofBundle.meta.blueprint_id, null);
 });
 
-test("bind host, check address and public URL are three things", () => {
-  for (const [host, checked] of [
-    ["0.0.0.0", "127.0.0.1"],
-    ["::", "::1"],
-    ["::1", "::1"],
-    ["192.168.1.7", "192.168.1.7"],
-    ["localhost", "localhost"],
-  ] as const) {
+test("bind host and public URL are two things, and the address follows from the host", () => {
+  for (const host of ["0.0.0.0", "::", "192.168.1.7", "localhost"]) {
     const publicUrl = "https://desk.example.org/ui/{port}/";
     const { node, config } = dashboardOf(injectWebUi(manifest, run, { host, publicUrl }));
     assert.equal(config.environment.SVC_WEB_UI_HOST, host);
-    assert.equal(node.services[0]?.address, checked);
+    assert.equal(node.services[0]?.address, host);
     assert.equal(node.services[0]?.publicUrl, "https://desk.example.org/ui/61007/");
   }
 });

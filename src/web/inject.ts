@@ -5,9 +5,9 @@
 // - Nothing of the run depends on the dashboard. It is a companion, which holds no job open; it is optional, so that a
 //   run whose dashboard cannot live continues as if it had none; it takes its slot from a pool of its own, so that no
 //   worker waits for it; and one that dies is started again.
-// - The address that it binds, the one that is checked and the one that browsers are given are three things.
+// - The address that it binds, the one that is checked and the one that browsers are given are three things. They are
+//   those of the node that the run is on, which may have taken it over (dashboards-here.ts).
 
-import { isIPv6 } from "node:net";
 import { posix } from "node:path";
 import type { WebUi } from "../blueprints/package-description.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
@@ -25,7 +25,7 @@ const SITE = "site";
 const ATTEMPTS_MAX = 1_000;
 const RESTART_MS = 1_000;
 
-/** Where dashboards are bound and reached: the same for all runs. */
+/** Where a node's dashboards are bound and reached. */
 export interface WebUiPlace {
   readonly host: string;
   /** With `{port}` for the port. */
@@ -86,16 +86,15 @@ function webUiNode(run: WebUiRun, place: WebUiPlace): JsonObject {
       workdir: WEB_UI_NODE,
       ...(site !== null && { upload_paths: [{ path: site.folder, as: `${WEB_UI_NODE}/${SITE}` }] }),
       environment: {
-        SVC_WEB_UI_HOST: place.host,
         SVC_WEB_UI_PORT: String(port),
-        SVC_WEB_UI_PUBLIC_URL: publicUrl,
+        ...placeVariables(place, port),
         SVC_WEB_UI_TITLE: webUi.title,
         SVC_WEB_UI_ADAPTER: webUi.adapter,
         ...(site !== null && { SVC_WEB_UI_PAGE: `${SITE}/${site.page}` }),
       },
     },
     resources: { ports: [{ label: WEB_UI_PORT, port }] },
-    services: [webUiService(run, checkAddress(place.host), publicUrl)],
+    services: [webUiService(run, place.host, publicUrl)],
   };
 }
 
@@ -147,12 +146,12 @@ function webUiService(run: WebUiRun, address: string, publicUrl: string): JsonOb
   };
 }
 
-const publicUrlOf = ({ publicUrl }: WebUiPlace, port: number) => publicUrl.replaceAll("{port}", String(port));
+export const publicUrlOf = ({ publicUrl }: WebUiPlace, port: number) =>
+  publicUrl.replaceAll("{port}", String(port));
 
-/** Where this machine reaches what is bound there: an address that stands for all of them cannot be called. */
-function checkAddress(host: string): string {
-  if (host === "0.0.0.0") return "127.0.0.1";
-  return isIPv6(host) && /^[0:]+$/.test(host) ? "::1" : host;
+/** What the dashboard's server is told of where it is. */
+export function placeVariables(place: WebUiPlace, port: number): Readonly<Record<string, string>> {
+  return { SVC_WEB_UI_HOST: place.host, SVC_WEB_UI_PUBLIC_URL: publicUrlOf(place, port) };
 }
 
 /** The picture of a graph that the page draws. */

@@ -15,7 +15,7 @@ export const launchMutations: readonly Mutation[] = [
   {
     fault: "a manifest that was submitted before starts without the services that it requires",
     file: "src/launch/submissions.ts",
-    search: "requireServices(services, known.graph.requiredServices);",
+    search: "|| graph.requiredServices.length > 0",
     replacement: "",
     tests: ["src/launch/submissions.test.ts"],
   },
@@ -99,8 +99,8 @@ export const launchMutations: readonly Mutation[] = [
   {
     fault: "a run whose services do not come waits for them forever",
     file: "src/launch/preparation-queue.ts",
-    search: "++wait.looks < LOOKS_MAX && wait.isMissing()",
-    replacement: "wait.isMissing()",
+    search: "++wait.looks < LOOKS_MAX && (await wait.isMissing())",
+    replacement: "(await wait.isMissing())",
     tests: preparations,
   },
   {

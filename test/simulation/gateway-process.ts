@@ -133,7 +133,8 @@ export class GatewayProcess {
       plans,
       preparation: {
         prepare: (run, subject, progress) => this.#prepare(run, subject, progress),
-        missingServices: () => (world.random.chance(world.faults.preparationFails) ? ["a service"] : []),
+        missingServices: async () =>
+          world.random.chance(world.faults.preparationFails) ? ["a service"] : [],
       },
       blueprints: { prepared: async () => null },
       ports: sqlPortRecords(database),

@@ -19,6 +19,7 @@ import type {
   WorkerActions,
 } from "../../src/engine/task-port.ts";
 import { type ProcessSource, procSource } from "../../src/execution/process/process-table.ts";
+import type { HostLocalOptions } from "../../src/execution/runner/host-local.ts";
 import { payloadsIn } from "../../src/execution/runner/paths.ts";
 import type { RunEventsPlace } from "../../src/execution/runner/worker-contract.ts";
 import { LocalTaskRunner } from "../../src/execution/task-runner.ts";
@@ -260,6 +261,7 @@ export class RunnerFixture {
   runtimeEnv: Record<string, string | undefined> = { ...process.env };
   /** Where the live events of a run are read. */
   runEvents: (runId: string) => RunEventsPlace | null = () => null;
+  environmentHere: NonNullable<HostLocalOptions["environmentHere"]> = (_agentId, declared) => declared;
   /** What a payload comes from that only another machine has. */
   fetching: () => Promise<void> = async () => {};
 
@@ -293,6 +295,7 @@ export class RunnerFixture {
       runtimeEnv: this.runtimeEnv,
       runtimeSecrets: [],
       runEvents: (runId) => this.runEvents(runId),
+      environmentHere: (agentId, declared) => this.environmentHere(agentId, declared),
       log: {
         warn: (fields, message) => this.warnings.push(`${message} ${JSON.stringify(fields)}`),
         error: (fields, message) => this.warnings.push(`${message} ${JSON.stringify(fields)}`),

@@ -31,6 +31,7 @@ import type { Database } from "../../src/store/sql/database.ts";
 import { sqlOperationRecords } from "../../src/store/sql/operations.ts";
 import { sqlPortRecords } from "../../src/store/sql/ports.ts";
 import { WebUiPorts } from "../../src/web/ports.ts";
+import { servicesLacking } from "./services.ts";
 
 class TestPreparation extends Preparation {
   /** Holds each preparation at its beginning, when it is set; the run's id is given. */
@@ -112,8 +113,9 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
     resourceFolders: (blueprintId) => resources.folders(blueprintId),
     modelFile: (modelId, sha256) => models.file(modelId, sha256),
     blueprints: blueprintRecords,
-    unmetServices: (required) =>
+    services: servicesLacking((required) =>
       unmet.services.filter(({ service }) => required.some(({ name }) => name === service)),
+    ),
     pools: { default: 4 },
     secrets,
     sideCommand: commands.run,

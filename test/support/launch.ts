@@ -25,6 +25,7 @@ import { sqlBlueprintRecords } from "../../src/store/sql/blueprints.ts";
 import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
 import { writeFiles } from "./bundles.ts";
 import { newDatabase } from "./new-database.ts";
+import { servicesLacking } from "./services.ts";
 
 /** A package that reads the folder at documents.folder; its samples lie where a user's folder would go. */
 export const folderConfig = {
@@ -111,7 +112,7 @@ export async function makeLaunchPlace(changes: Partial<PreparationParts> = {}): 
     resourceFolders: async () => new Map(),
     modelFile: async () => null,
     blueprints: sqlBlueprintRecords(database),
-    unmetServices: () => [],
+    services: servicesLacking(() => []),
     webUiPlace: { host: "127.0.0.1", publicUrl: "http://127.0.0.1:{port}/" },
     pools: { default: 2 },
     secrets,

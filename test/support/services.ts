@@ -9,11 +9,14 @@ import {
   type Server,
   type Socket,
 } from "node:net";
+import { systemClock } from "../../src/app/clock.ts";
 import type { Graph, GraphNode } from "../../src/engine/graph.ts";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { manifestProblemsText, parseManifest } from "../../src/engine/manifest.ts";
-import type { ServiceCheck, ServiceSpec } from "../../src/engine/service.ts";
+import type { RequiredService, ServiceCheck, ServiceSpec } from "../../src/engine/service.ts";
 import type { ServiceJob } from "../../src/engine/service-port.ts";
+import { type RegistryParts, ServiceRegistry } from "../../src/services/registry.ts";
+import type { Services, Unmet } from "../../src/services/services.ts";
 
 /** A job whose one agent, "worker", and which itself offer services. */
 export function serviceJob(
@@ -38,6 +41,33 @@ function graphOf(services: readonly JsonObject[], ofWorker: readonly JsonObject[
   });
   if (parsed.kind === "invalid") throw new Error(manifestProblemsText(parsed.problems));
   return parsed.graph;
+}
+
+/** The registry of a node that starts no programs for its checks. */
+export function registryOf(
+  name: string,
+  given: Partial<RegistryParts> = {},
+): ServiceRegistry & { [Symbol.dispose](): void } {
+  const registry = new ServiceRegistry({
+    clock: systemClock,
+    fraction: () => 0.5,
+    node: { name, host: null },
+    asHere: (spec) => spec,
+    run: async () => ({ kind: "not_started", reason: "no programs in this test" }),
+    payloadOf: async () => null,
+    redact: (text) => text,
+    report: () => {},
+    ...given,
+  });
+  return Object.assign(registry, { [Symbol.dispose]: () => registry.stop() });
+}
+
+/** Services of which a test says what is missing. */
+export function servicesLacking(
+  unmet: (required: readonly RequiredService[]) => readonly Unmet[],
+): Pick<Services, "unmet" | "unmetLately"> {
+  const asked = async (required: readonly RequiredService[]) => unmet(required);
+  return { unmet: asked, unmetLately: asked };
 }
 
 /** A service as a manifest's words make it. */

@@ -64,6 +64,11 @@ export interface HostLocalOptions {
   readonly runtimeSecrets: readonly string[];
   /** Where the live events of a run are read; null, or absent, when nobody serves them. */
   readonly runEvents?: (runId: string) => RunEventsPlace | null;
+  /** An agent's declared variables as they are on this machine; absent: as declared. */
+  readonly environmentHere?: (
+    agentId: string,
+    declared: Readonly<Record<string, string>>,
+  ) => Readonly<Record<string, string>>;
   readonly log: EngineLog;
 }
 
@@ -192,8 +197,13 @@ export class HostLocalRunner {
   }
 
   async #spawn(attempt: Attempt, places: Places, output: AttemptOutput): Promise<WorkerProcess> {
-    const { task, config, report, redactor, runEvents } = attempt;
-    const { workerEnvPrefixes: prefixes, runtimeEnv } = this.#options;
+    const { task, report, redactor, runEvents } = attempt;
+    const { workerEnvPrefixes: prefixes, runtimeEnv, environmentHere } = this.#options;
+    const { environment } = attempt.config;
+    const config = {
+      ...attempt.config,
+      environment: environmentHere?.(task.agentId, environment) ?? environment,
+    };
     const { trees } = this.#tools;
     const words = commandWords(config, task, places);
     const mark = trees.newMark();

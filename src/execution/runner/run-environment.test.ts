@@ -65,6 +65,14 @@ test("only a node that asks for its run's events is told where they are, and its
   assert.equal(commandOf(await fixture.sh(shown)).stdout, "absent\nabsent\n");
 });
 
+test("an agent gets its variables as they are on the machine that runs it", async () => {
+  await using fixture = new RunnerFixture();
+  fixture.environmentHere = (agentId, declared) => ({ ...declared, PLACE: `${agentId} here` });
+  const environment = { PLACE: "there", OTHER: "as declared" };
+  const { stdout } = commandOf(await fixture.sh('echo "$PLACE, $OTHER"', { environment }));
+  assert.match(stdout, /^\w+ here, as declared\n$/);
+});
+
 test("events without a token, and no events at all, leave the variables out", async () => {
   await using fixture = new RunnerFixture();
   fixture.runEvents = () => ({ url: "http://127.0.0.1:1/", token: null });

@@ -1,6 +1,7 @@
 // Lists as answers: a page at a time in the gateway, whole in the runtime API, whose text is made as it is sent.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
+import type { JsonObject } from "../../engine/json.ts";
 import type { Page } from "../../lib/page.ts";
 import { Slices } from "../../lib/slices.ts";
 import type { LogPage, LogPosition } from "../../runs/log-page.ts";
@@ -19,6 +20,8 @@ export interface List<Row, Place = Position> {
   positionOf(row: Row): Place;
   /** A row as JSON text. */
   render(row: Row): string;
+  /** What the answer says behind the rows that were read; absent: nothing. */
+  remarks?(): JsonObject;
 }
 
 export interface PageParts {
@@ -57,11 +60,26 @@ export async function sendPage<Row>(
   const page = readPage(parts, request);
   const { rows, isCut } = asPage(await list.rows(page.fetch, page.after));
   const { items, next_page_token: next } = parts.paging.answer(page, rows, list.positionOf, isCut);
-  return sendItems(reply, items.map(list.render), next);
+  return sendItems(reply, items.map(list.render), next, remarksOf(list.remarks?.()));
 }
 
-function sendItems(reply: FastifyReply, items: readonly string[], next: string | null): FastifyReply {
-  return sendJson(reply, `{"items":[${items.join(",")}],"next_page_token":${JSON.stringify(next)}}`);
+/** As JSON members behind others. */
+function remarksOf(remarks: JsonObject = {}): string {
+  return Object.entries(remarks)
+    .map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`)
+    .join("");
+}
+
+function sendItems(
+  reply: FastifyReply,
+  items: readonly string[],
+  next: string | null,
+  remarks = "",
+): FastifyReply {
+  return sendJson(
+    reply,
+    `{"items":[${items.join(",")}],"next_page_token":${JSON.stringify(next)}${remarks}}`,
+  );
 }
 
 /** One event of a history as a page shows it, as JSON; null leaves it out. */
@@ -143,7 +161,7 @@ export async function* wholeList<Row, Place>(
     yield text;
     text = "";
   }
-  yield `${text}]}`;
+  yield `${text}]${remarksOf(list.remarks?.())}}`;
 }
 
 /** The first page is read before the answer begins, so that what fails there is answered as an error. */

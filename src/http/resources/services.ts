@@ -2,10 +2,9 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { isoTime } from "../../engine/event.ts";
-import { addressOf } from "../../services/check.ts";
-import type { ServiceView } from "../../services/instance.ts";
-import type { ServiceFilter, ServiceRegistry } from "../../services/registry.ts";
-import { placeOf } from "../../services/service-index.ts";
+import type { ServiceFilter } from "../../services/registry.ts";
+import type { ServiceView } from "../../services/service-view.ts";
+import type { Services } from "../../services/services.ts";
 import { WEB_UI_SERVICE } from "../../web/inject.ts";
 import { Problem } from "../core/problem.ts";
 import { get } from "../core/route.ts";
@@ -15,7 +14,7 @@ import type { List } from "./lists.ts";
 import { pageOf, pageQuery } from "./schemas.ts";
 
 export interface Parts {
-  readonly services: ServiceRegistry;
+  readonly services: Services;
   /** The key that a run's dashboard asks browsers for; null when it asks for none. Absent: there are no dashboards. */
   readonly dashboardKey?: (runId: string) => string | null;
 }
@@ -45,7 +44,7 @@ const ServiceSchema = Type.Object(
     status: Status,
     tags: Type.Array(Type.String()),
     meta: Type.JsonObject("As declared, with public_url, run_id, job_id and node."),
-    address: Type.String("The host that callers on its node use; 127.0.0.1 is that node itself.", {
+    address: Type.String("The host that callers use; 127.0.0.1 is its node itself.", {
       examples: ["127.0.0.1"],
     }),
     port: Type.Nullable(Type.Integer("Null without one.")),
@@ -53,7 +52,7 @@ const ServiceSchema = Type.Object(
     job_id: Type.Nullable(Type.String(ofThisApi)),
     run_id: Type.Nullable(Type.String(ofThisApi)),
     agent_id: Type.Nullable(Type.String("The agent whose command offers it; null for the job as a whole.")),
-    node: Type.String("The machine it runs on."),
+    node: Type.String("The name of the node that it runs on."),
     checks: Type.Array(CheckSchema),
     registered_at: Type.Time("When its job, or the command of its agent, began."),
     updated_at: Type.Time("When its status changed last."),
@@ -61,7 +60,16 @@ const ServiceSchema = Type.Object(
   "A long-lived process that an open run offers, found by its name.",
 );
 
-const ServicePageSchema = pageOf(ServiceSchema, "services, by name");
+const ServicePageSchema = Type.Object(
+  {
+    ...pageOf(ServiceSchema, "services, by name").properties,
+    unreachable_nodes: Type.Array(
+      Type.String(),
+      "Names of the nodes that do not answer now, whose services are left out.",
+    ),
+  },
+  "A page of services, by name.",
+);
 
 const Tags = Type.String(
   "Tags that it must have, all of them: separated by commas, or the parameter repeated.",
@@ -78,7 +86,7 @@ const ServicesQuery = Type.Input({
 
 const ResolveQuery = Type.Input({
   tag: Tags,
-  node: Type.String("The machine that it must run on."),
+  node: Type.String("Name or id of the node that it must run on."),
 });
 
 /** By the names that clients see. */
@@ -93,7 +101,8 @@ export function routes(api: Api, parts: Parts): void {
     get("/services", {
       operationId: "listServices",
       summary: "List services",
-      description: "The services that open runs offer right now, by name, whether their checks pass or not.",
+      description:
+        "The services that open runs offer right now, on all nodes, by name, whether their checks pass or not.",
       query: ServicesQuery,
       answers: { 200: ServicePageSchema },
       preValidation: joinTags,
@@ -109,14 +118,14 @@ export function routes(api: Api, parts: Parts): void {
       operationId: "resolveService",
       summary: "Find a service by its name",
       description:
-        "The newest one of that name, tags and node whose checks pass. What was passing a moment ago may be gone now: be ready for a refused connection, and resolve again.",
+        "The newest one of that name, tags and node whose checks pass. Without a node, what listens on the loopback of another machine is not found. What was passing a moment ago may be gone now: be ready for a refused connection, and resolve again.",
       query: ResolveQuery,
       answers: { 200: ServiceSchema },
       problems: ["service_not_passing"],
       preValidation: joinTags,
       handle: async (request) => {
         const { tag, node = null } = request.query;
-        const found = services.resolve({ name: request.params.name, tags: tagsIn(tag), node });
+        const found = await services.resolve({ name: request.params.name, tags: tagsIn(tag), node });
         switch (found.kind) {
           case "resolved":
             return rendered(parts, found.service);
@@ -141,15 +150,14 @@ function joinTags(request: FastifyRequest, _reply: FastifyReply, done: () => voi
   done();
 }
 
-function gatewayService({ services, dashboardKey }: Parts, view: ServiceView) {
-  const { job, spec } = view;
+function gatewayService({ dashboardKey }: Parts, view: ServiceView) {
+  const { definitionId, runId, name, publicUrl } = view;
   // A job of the runtime API has ids that this API does not know.
-  const isOurs = job.definitionId !== null;
-  const key = spec.name === WEB_UI_SERVICE ? (dashboardKey?.(job.runId) ?? null) : null;
+  const isOurs = definitionId !== null;
+  const key = name === WEB_UI_SERVICE ? (dashboardKey?.(runId) ?? null) : null;
   return renderService(view, {
-    owner: { jobId: job.definitionId, runId: isOurs ? job.runId : null },
-    nodeName: services.nodeName,
-    publicUrl: spec.publicUrl === null || key === null ? spec.publicUrl : withKey(spec.publicUrl, key),
+    owner: { jobId: definitionId, runId: isOurs ? runId : null },
+    publicUrl: publicUrl === null || key === null ? publicUrl : withKey(publicUrl, key),
   });
 }
 
@@ -160,24 +168,22 @@ function withKey(publicUrl: string, key: string): string {
   return url.href;
 }
 
-function runtimeService({ services }: Parts, view: ServiceView) {
-  const { jobId, definitionId, runId } = view.job;
-  return renderService(view, {
-    owner: { jobId: definitionId ?? jobId, runId },
-    nodeName: services.nodeName,
-    publicUrl: view.spec.publicUrl,
-  });
+function runtimeService(_parts: Parts, view: ServiceView) {
+  const { jobId, definitionId, runId, publicUrl } = view;
+  return renderService(view, { owner: { jobId: definitionId ?? jobId, runId }, publicUrl });
 }
 
-function servicesOf(services: ServiceRegistry, filter: ServiceFilter): Omit<List<ServiceView>, "render"> {
+function servicesOf(services: Services, filter: ServiceFilter): Omit<List<ServiceView>, "render"> {
+  const unreachable = new Set<string>();
   return {
-    rows: async (limit, after) =>
-      services.list({
-        ...filter,
-        limit,
-        after: after === null ? null : { name: String(after[0]), serviceId: String(after[1]) },
-      }),
-    positionOf: (service) => [placeOf(service).name, service.serviceId],
+    rows: async (limit, after) => {
+      const place = after === null ? null : { name: String(after[0]), serviceId: String(after[1]) };
+      const listed = await services.list({ ...filter, limit, after: place });
+      for (const node of listed.unreachable) unreachable.add(node);
+      return listed.services;
+    },
+    positionOf: ({ name, serviceId }) => [name, serviceId],
+    remarks: () => ({ unreachable_nodes: [...unreachable] }),
   };
 }
 
@@ -189,33 +195,31 @@ interface ServiceOwner {
 
 interface ServiceRendering {
   readonly owner: ServiceOwner;
-  /** The machine that it runs on. */
-  readonly nodeName: string;
   /** What a browser is given; null: nothing. */
   readonly publicUrl: string | null;
 }
 
-function renderService(view: ServiceView, { owner, nodeName, publicUrl }: ServiceRendering) {
-  const { spec, agentId, status, checks } = view;
-  const identity = { run_id: owner.runId, job_id: owner.jobId, node: nodeName };
+function renderService(view: ServiceView, { owner, publicUrl }: ServiceRendering) {
+  const { name, status, tags, meta, address, port, agentId, node, checks } = view;
+  const identity = { run_id: owner.runId, job_id: owner.jobId, node };
   return {
     service_id: view.serviceId,
-    name: spec.name,
+    name,
     status,
-    tags: spec.tags,
-    meta: { ...spec.meta, ...(publicUrl !== null && { public_url: publicUrl }), ...identity },
-    address: addressOf(view),
-    port: spec.port,
+    tags,
+    meta: { ...meta, ...(publicUrl !== null && { public_url: publicUrl }), ...identity },
+    address,
+    port,
     public_url: publicUrl,
     ...identity,
     agent_id: agentId,
-    checks: checks.map(({ check, status: ofCheck, failures, output, checkedAtMs }) => ({
+    checks: checks.map((check) => ({
       name: check.name,
       type: check.kind,
-      status: ofCheck,
-      output,
-      failures,
-      last_checked_at: checkedAtMs === null ? null : isoTime(checkedAtMs),
+      status: check.status,
+      output: check.output,
+      failures: check.failures,
+      last_checked_at: check.checkedAtMs === null ? null : isoTime(check.checkedAtMs),
     })),
     registered_at: isoTime(view.registeredAtMs),
     updated_at: isoTime(view.updatedAtMs),

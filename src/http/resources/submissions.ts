@@ -42,7 +42,7 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
   api.post<{ Body?: JsonBody }>("/jobs", async (request, reply) => {
     const isWaiting = waits.isAsked(reply);
     const { body } = request;
-    const known = body === undefined ? null : knownManifest(parts, body.text);
+    const known = body === undefined ? null : knownManifest(body.text);
     const submitted = await holding(parts, async (held) => {
       const submission = known ?? (await read(parts, readBody(body), { text: () => body!.text, held }));
       return engine.submit({ ...submission, trace: parseTraceparent(request.headers.traceparent) });

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { writeFiles } from "../../../test/support/bundles.ts";
 import { folderConfig, type LaunchPlace, makeLaunchPlace, manifest } from "../../../test/support/launch.ts";
+import { servicesLacking } from "../../../test/support/services.ts";
 import { until } from "../../../test/support/until.ts";
 import type { JsonObject } from "../../engine/json.ts";
 
@@ -213,8 +214,9 @@ test("a schema's pattern that would take years is aborted", async () => {
 
 test("every unmet requirement has a message with the next step", async () => {
   await using place = await makeLaunchPlace({
-    unmetServices: (required) =>
+    services: servicesLacking((required) =>
       required.map(({ name }) => ({ service: name, reason: `${name} does not pass.` })),
+    ),
   });
   const requirements = {
     commands: ["sh", "no-such-program-at-all"],

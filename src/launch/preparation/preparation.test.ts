@@ -14,6 +14,7 @@ import {
   makeLaunchPlace,
   progress,
 } from "../../../test/support/launch.ts";
+import { servicesLacking } from "../../../test/support/services.ts";
 import { until } from "../../../test/support/until.ts";
 import type { BlueprintAsset } from "../../blueprints/records.ts";
 import type { JsonObject } from "../../engine/json.ts";
@@ -275,7 +276,9 @@ test("a package that leaves no room for its dashboard is told before and after i
 
 test("what has changed since the run was accepted fails it, with what and where", async () => {
   await using place = await makeLaunchPlace({
-    unmetServices: (required) => required.map(({ name }) => ({ service: name, reason: `${name} is gone.` })),
+    services: servicesLacking((required) =>
+      required.map(({ name }) => ({ service: name, reason: `${name} is gone.` })),
+    ),
   });
   const gone = await place.subject({ config: { ...folderConfig, documents: { folder: "/no/such/folder" } } });
   const ofFolder = await failure(place.preparation.prepare(aRun, gone, progress()));

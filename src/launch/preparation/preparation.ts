@@ -173,9 +173,10 @@ export class Preparation {
     }
   }
 
-  /** The names of the services that a package requires and that are not passing at this moment. */
-  missingServices({ requirements }: PackageDescription): readonly string[] {
-    return this.#parts.unmetServices(requirements.services).map(({ service }) => service);
+  /** The names of the services that a package requires and that are not passing, or were not a second ago. */
+  async missingServices({ requirements }: PackageDescription): Promise<readonly string[]> {
+    const unmet = await this.#parts.services.unmetLately(requirements.services);
+    return unmet.map(({ service }) => service);
   }
 
   /**

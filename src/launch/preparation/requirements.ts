@@ -12,8 +12,8 @@ import { availableParallelism, totalmem } from "node:os";
 import { delimiter, join } from "node:path";
 import type { PackageDescription, Requirements } from "../../blueprints/package-description.ts";
 import type { BlueprintRecords } from "../../blueprints/records.ts";
-import type { RequiredService } from "../../engine/service.ts";
 import { folderName } from "../../lib/paths.ts";
+import type { Services } from "../../services/services.ts";
 import { type LaunchProblem, SERVICE_UNAVAILABLE } from "./findings.ts";
 import type { LaunchPackage } from "./resolved-launch.ts";
 
@@ -28,11 +28,6 @@ export interface ModelPlaces {
   readonly modelFile: (modelId: string, sha256: string) => Promise<string | null>;
 }
 
-/** Those of the services that are not passing, by name, each with its reason as a whole sentence. */
-export type UnmetServices = (
-  required: readonly RequiredService[],
-) => readonly { readonly service: string; readonly reason: string }[];
-
 export interface Machine {
   /** SVC_HOME. */
   readonly home: string;
@@ -40,7 +35,7 @@ export interface Machine {
   /** Slots of each pool. */
   readonly pools: Readonly<Record<string, number>>;
   readonly blueprints: PreparedAssets;
-  readonly unmetServices: UnmetServices;
+  readonly services: Pick<Services, "unmet" | "unmetLately">;
 }
 
 /** While the blueprint is not added, what its addition makes is not asked for. */
@@ -190,12 +185,10 @@ function addition({ blueprintId }: Pick<LaunchPackage, "blueprintId">): string {
   return "put the package into the catalog and add it as a blueprint";
 }
 
-function unmetServices({ services }: Requirements, machine: Machine): LaunchProblem[] {
-  return machine
-    .unmetServices(services)
-    .map(({ service, reason }) =>
-      unmet(SERVICE_UNAVAILABLE, `The package needs the service "${service}". ${reason}`),
-    );
+async function unmetServices({ services }: Requirements, machine: Machine): Promise<LaunchProblem[]> {
+  return (await machine.services.unmet(services)).map(({ service, reason }) =>
+    unmet(SERVICE_UNAVAILABLE, `The package needs the service "${service}". ${reason}`),
+  );
 }
 
 /** @returns the ids of all models that a package declares or requires, each once */
