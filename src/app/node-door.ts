@@ -6,6 +6,7 @@ import { nodeService } from "../cluster/node-service.ts";
 import type { NodeRecords } from "../cluster/nodes.ts";
 import { type JobHeads, Places } from "../cluster/places.ts";
 import { RemoteControl } from "../cluster/remote-control.ts";
+import { nodesWithServices } from "../cluster/remote-services.ts";
 import type { NodeCredentials } from "../cluster/wire/credentials.ts";
 import { Peers } from "../cluster/wire/peers.ts";
 import { type NodeServer, startNodeServer } from "../cluster/wire/server.ts";
@@ -17,6 +18,8 @@ import { historyOfUnlaunched } from "../launch/run-ends.ts";
 import type { OperationRecords } from "../operations/records.ts";
 import type { EventFeed } from "../runs/feed.ts";
 import type { EventPage, JobRecords } from "../runs/job-records.ts";
+import type { ServiceRegistry } from "../services/registry.ts";
+import type { Services } from "../services/services.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { explainAddress, StartFailed } from "./listen.ts";
@@ -33,6 +36,8 @@ export interface NodeDoorParts {
   readonly jobs: JobRecords;
   readonly gatewayRecords: GatewayRecords;
   readonly operationRecords: OperationRecords;
+  readonly serviceRegistry: ServiceRegistry;
+  readonly services: Services;
   /** This node's owner, as it is now. */
   readonly owner: () => string;
   readonly nodes: Pick<NodeRecords, "all">;
@@ -57,7 +62,7 @@ export async function openNodeDoor(
   parts: NodeDoorParts,
   undo: AsyncDisposableStack,
 ): Promise<NodeDoor> {
-  const { engine, feed, owner, log } = parts;
+  const { engine, feed, owner, serviceRegistry, services, log } = parts;
   const credentials = credentialsOf(config, parts.secret);
   const messageBytesMax = Math.max(MESSAGE_BYTES_MIN, 2 * config.bodyBytesMax);
   const peers = new Peers({ credentials, messageBytesMax, clock: systemClock });
@@ -67,7 +72,8 @@ export async function openNodeDoor(
   const follower = new Follower({ feed, engine, records, peers, clock: systemClock, log });
   feed.followWith(follower);
   undo.defer(() => follower.stop());
-  const routes = nodeService({ owner, version: programVersion(), engine, feed });
+  const routes = nodeService({ owner, version: programVersion(), engine, feed, services: serviceRegistry });
+  services.askAlso(() => nodesWithServices({ living: () => places.living(), owner, peers }));
   const server = await listening(config, { credentials, messageBytesMax, routes, log });
   undo.defer(() => server.close());
   const placeOf = places.placeOf.bind(places);

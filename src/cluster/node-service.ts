@@ -8,6 +8,7 @@ import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { EngineUnavailable, JobUnwritable } from "../engine/batch.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import type { EventFeed } from "../runs/feed.ts";
+import type { ServiceRegistry } from "../services/registry.ts";
 import { type ByteSource, BytesRefused } from "./bytes.ts";
 import type { TaskHost } from "./tasks/host.ts";
 import type { FromHost, FromOwner } from "./tasks/messages.ts";
@@ -23,12 +24,15 @@ import {
   ControlResponseSchema,
   type FetchBytesResponse,
   ListBytesResponseSchema,
+  type ListServicesResponse,
+  ListServicesResponseSchema,
   NodeService,
   StatusResponseSchema,
   type TasksResponse,
   TasksResponseSchema,
   type WatchResponse,
 } from "./wire/gen/svc/node/v1/node_pb.ts";
+import { foundToWire, pageFromWire, serviceToWire } from "./wire/services.ts";
 import { TaskStream } from "./wire/task-stream.ts";
 import { WatchQueue } from "./wire/watch.ts";
 
@@ -42,10 +46,12 @@ export interface NodeServiceParts {
   readonly bytes?: ByteSource;
   /** What runs other nodes' attempts here; without one there are none. */
   readonly host?: Pick<TaskHost, "accept">;
+  /** What the jobs of this node offer. */
+  readonly services: Pick<ServiceRegistry, "list" | "find">;
 }
 
 export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) => void {
-  const { owner, version, engine, feed, bytes, host } = parts;
+  const { owner, version, engine, feed, bytes, host, services } = parts;
   const isHeld = (asked: { readonly owner: string; readonly jobId: string }) =>
     asked.owner === owner() && engine.holds(asked.jobId);
   return (router) =>
@@ -92,6 +98,13 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
         const listed = await known(async () => bytes?.list(kind, below) ?? []);
         return create(ListBytesResponseSchema, { listed: [...listed] });
       },
+
+      async *listServices(request): AsyncGenerator<ListServicesResponse> {
+        for (const service of services.list(pageFromWire(request)))
+          yield create(ListServicesResponseSchema, { service: serviceToWire(service) });
+      },
+
+      findService: (request) => foundToWire(services.find(request)),
     });
 }
 

@@ -4,7 +4,7 @@
 
 import type { Clock } from "../engine/ports.ts";
 import type { Head } from "./follower.ts";
-import type { NodeRecords } from "./nodes.ts";
+import type { NodeRecord, NodeRecords } from "./nodes.ts";
 import type { JobPlace } from "./remote-control.ts";
 
 const ROWS_FOR_MS = 1_000;
@@ -35,6 +35,8 @@ export interface PlacesParts {
 
 export class Places {
   readonly #parts: PlacesParts;
+  /** Those that are alive. */
+  #living: readonly NodeRecord[] = [];
   /** By owner; null for those that are not alive, or that others cannot reach. */
   #addresses = new Map<string, string | null>();
   #readAtMs = Number.NEGATIVE_INFINITY;
@@ -58,17 +60,29 @@ export class Places {
     return heads;
   }
 
+  /** The nodes that are alive, as they were a second ago at most. */
+  async living(): Promise<readonly NodeRecord[]> {
+    if (this.#isOld) await this.#read();
+    return this.#living;
+  }
+
   /** @returns null when the owner is not alive, or cannot be reached */
   async #addressOf(owner: string): Promise<string | null> {
-    const { nodes, clock } = this.#parts;
-    const isOld = clock.steadyMs() - this.#readAtMs >= ROWS_FOR_MS;
-    if (isOld || !this.#addresses.has(owner)) {
-      const readAtMs = clock.steadyMs();
-      const living = (await nodes.all()).filter(({ status }) => status !== "lost" && status !== "left");
-      this.#addresses = new Map(living.map((node) => [node.owner, node.address]));
-      if (!this.#addresses.has(owner)) this.#addresses.set(owner, null);
-      this.#readAtMs = readAtMs;
-    }
-    return this.#addresses.get(owner) ?? null;
+    if (this.#isOld || !this.#addresses.has(owner)) await this.#read();
+    const address = this.#addresses.get(owner) ?? null;
+    if (address === null) this.#addresses.set(owner, null);
+    return address;
+  }
+
+  get #isOld(): boolean {
+    return this.#parts.clock.steadyMs() - this.#readAtMs >= ROWS_FOR_MS;
+  }
+
+  async #read(): Promise<void> {
+    const readAtMs = this.#parts.clock.steadyMs();
+    const all = await this.#parts.nodes.all();
+    this.#living = all.filter(({ status }) => status !== "lost" && status !== "left");
+    this.#addresses = new Map(this.#living.map((node) => [node.owner, node.address]));
+    this.#readAtMs = readAtMs;
   }
 }

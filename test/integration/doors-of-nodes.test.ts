@@ -11,7 +11,6 @@ import { type NodeDoorParts, openNodeDoor } from "../../src/app/node-door.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import { eventType } from "../../src/engine/event.ts";
 import { parseManifest } from "../../src/engine/manifest.ts";
-import { noServiceBoard } from "../../src/engine/service-port.ts";
 import { noActions, type TaskRef, type TaskStart } from "../../src/engine/task-port.ts";
 import { PoolSlots } from "../../src/execution/pools.ts";
 import { EventStreams } from "../../src/http/core/sse.ts";
@@ -19,6 +18,8 @@ import { frame } from "../../src/http/core/sse-chunk.ts";
 import { DeadLetters } from "../../src/runs/dead-letters.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 import { HumanAnswers } from "../../src/runs/human-answers.ts";
+import type { RegistryParts } from "../../src/services/registry.ts";
+import { Services } from "../../src/services/services.ts";
 import { openPostgres } from "../../src/store/postgres/database.ts";
 import { PostgresJournal } from "../../src/store/postgres/journal.ts";
 import { PostgresNodes } from "../../src/store/postgres/nodes.ts";
@@ -32,6 +33,7 @@ import { job, operation, run } from "../support/gateway-samples.ts";
 import { executor, graph, sensor } from "../support/graphs.ts";
 import { hasOpenssl, makeAuthority } from "../support/node-certificates.ts";
 import { returnPostgres, takePostgres } from "../support/postgres.ts";
+import { registryOf } from "../support/services.ts";
 import { until } from "../support/until.ts";
 
 function configOf(url: string, env: Readonly<Record<string, string>> = {}) {
@@ -59,6 +61,9 @@ async function cluster() {
     const nodes = new PostgresNodes(database, LEASE_MS);
     const feed = new EventFeed();
     const starts: TaskStart[] = [];
+    const report: RegistryParts["report"] = (jobId, change) => engine.serviceChanged(jobId, change);
+    const serviceRegistry = registryOf(name, { node: { name, host: "127.0.0.1" }, report });
+    const services = new Services({ own: serviceRegistry, nodeName: name, clock: systemClock });
     const engine = new Engine({
       owner,
       clock: systemClock,
@@ -67,7 +72,7 @@ async function cluster() {
       runner: { start: (task) => void starts.push(task), stop: () => {}, send: () => {}, respond: () => {} },
       slots: new PoolSlots({ default: 4 }, systemRandomness.id),
       feed,
-      services: noServiceBoard,
+      services: serviceRegistry,
       log: silent,
     });
     const jobs = sqlJobRecords(database);
@@ -82,6 +87,8 @@ async function cluster() {
         jobs,
         gatewayRecords,
         operationRecords: sqlOperationRecords(database),
+        serviceRegistry,
+        services,
         owner: () => owner,
         nodes,
         secret: "07".repeat(32),
@@ -100,6 +107,7 @@ async function cluster() {
       if (isOver) return;
       isOver = true;
       engine.giveUp("It was killed.");
+      serviceRegistry.stop();
       await own.disposeAsync();
       await nodes.leave(entry);
       await nodes.close();
@@ -116,6 +124,7 @@ async function cluster() {
       engine,
       feed,
       control,
+      services,
       jobs,
       gatewayRecords,
       requests,
@@ -356,6 +365,29 @@ describe("asked at another node than its own", () => {
   });
 });
 
+describe("a service of a job on another node", () => {
+  const named = (name: string) => ({ name, tags: [], node: null });
+
+  test("is found at every node, is gone with its node, and is there again once its job was taken over", async () => {
+    await using one = await cluster();
+    const [a, b] = [await one.startNode("node_a"), await one.startNode("node_b")];
+    const manifest = graph("offering", [sensor("hold")], [], {
+      policies: AT_ONCE,
+      services: [{ name: "index" }],
+    });
+    const jobId = await submitted(a, manifest);
+    const found = await b.services.resolve(named("index"));
+    assert.ok(found.kind === "resolved");
+    assert.deepEqual([found.service.jobId, found.service.node], [jobId, "node_a"]);
+    await a.kill();
+    await until("it is gone", async () => (await b.services.resolve(named("index"))).kind === "unknown");
+    await b.engine.recover();
+    const again = await b.services.resolve(named("index"));
+    assert.ok(again.kind === "resolved");
+    assert.deepEqual([again.service.serviceId, again.service.node], [found.service.serviceId, "node_b"]);
+  });
+});
+
 describe("a port for nodes that cannot be had stops the start, and says what to set", () => {
   test("because something listens there", async () => {
     const taken = createServer().listen(0, "127.0.0.1");
@@ -387,6 +419,7 @@ describe("a port for nodes that cannot be had stops the start, and says what to 
 async function doorWith(env: Readonly<Record<string, string>>): Promise<void> {
   await using own = new AsyncDisposableStack();
   const nothing = {} as NodeDoorParts;
-  const parts = { ...nothing, feed: new EventFeed(), secret: "07".repeat(32), log: silent };
+  const services = new Services({ own: registryOf("one"), nodeName: "one", clock: systemClock });
+  const parts = { ...nothing, feed: new EventFeed(), services, secret: "07".repeat(32), log: silent };
   await openNodeDoor(configOf("postgres://h/d", env), parts, own);
 }

@@ -140,15 +140,15 @@ export const doorMutations: readonly Mutation[] = [
   {
     fault: "the nodes are read for each job that a lost one has left",
     file: "src/cluster/places.ts",
-    search: "if (!this.#addresses.has(owner)) this.#addresses.set(owner, null);",
+    search: "if (address === null) this.#addresses.set(owner, null);",
     replacement: "",
     tests: places,
   },
   {
     fault: "a node that has begun since is taken for lost",
     file: "src/cluster/places.ts",
-    search: "if (isOld || !this.#addresses.has(owner)) {",
-    replacement: "if (isOld) {",
+    search: "if (this.#isOld || !this.#addresses.has(owner)) await this.#read();",
+    replacement: "if (this.#isOld) await this.#read();",
     tests: places,
   },
   {

@@ -14,6 +14,7 @@ import { httpMutations } from "./http.ts";
 import { launchMutations } from "./launch.ts";
 import type { Mutation } from "./mutation.ts";
 import { postgresMutations } from "./postgres.ts";
+import { serviceMutations } from "./services.ts";
 import { sharedWorkMutations } from "./shared-work.ts";
 import { simulatedGatewayMutations } from "./simulated-gateway.ts";
 import { storeMutations } from "./store.ts";
@@ -33,6 +34,7 @@ export const mutations: readonly Mutation[] = [
   ...blueprintMutations,
   ...backupMutations,
   ...cliMutations,
+  ...serviceMutations,
   ...sharedWorkMutations,
   ...simulatedGatewayMutations,
 ];

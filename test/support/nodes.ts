@@ -61,6 +61,7 @@ export async function startNode(
       version: "1.2.3",
       engine,
       feed,
+      services: { list: () => [], find: () => ({ kind: "none", hasOthers: false }) },
       ...given.parts,
     }),
     log: { warn: (_fields, message) => void warnings.push(message) },

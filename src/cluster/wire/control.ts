@@ -56,8 +56,8 @@ export class WireProblem extends Error {
 }
 
 /** Fields that a message lacks are undefined there and null here. */
-const orNull = <Value>(value: Value | undefined): Value | null => value ?? null;
-const orAbsent = <Value>(value: Value | null): Value | undefined => value ?? undefined;
+export const orNull = <Value>(value: Value | undefined): Value | null => value ?? null;
+export const orAbsent = <Value>(value: Value | null): Value | undefined => value ?? undefined;
 
 // ---------------------------------------------------------------------------------------------- requests
 
@@ -151,11 +151,11 @@ export function actionFromWire(action: ControlRequest["action"]): ControlAction 
   }
 }
 
-function parsed(json: string): unknown {
+export function parsed(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    throw new WireProblem("A value of the request is no JSON.");
+    throw new WireProblem("A value of the message is no JSON.");
   }
 }
 

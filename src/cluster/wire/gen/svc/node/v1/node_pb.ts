@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file svc/node/v1/node.proto.
  */
 export const file_svc_node_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("ChZzdmMvbm9kZS92MS9ub2RlLnByb3RvEgtzdmMubm9kZS52MSIPCg1TdGF0dXNSZXF1ZXN0IkMKDlN0YXR1c1Jlc3BvbnNlEg0KBW93bmVyGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJb3Blbl9qb2JzGAMgASgEIsQCCg5Db250cm9sUmVxdWVzdBINCgVvd25lchgBIAEoCRIOCgZqb2JfaWQYAiABKAkSJQoGY2FuY2VsGAMgASgLMhMuc3ZjLm5vZGUudjEuQ2FuY2VsSAASIwoFcGF1c2UYBCABKAsyEi5zdmMubm9kZS52MS5QYXVzZUgAEiUKBnJlc3VtZRgFIAEoCzITLnN2Yy5ub2RlLnYxLlJlc3VtZUgAEicKB2RlbGl2ZXIYBiABKAsyFC5zdmMubm9kZS52MS5EZWxpdmVySAASMAoMYW5zd2VyX2h1bWFuGAcgASgLMhguc3ZjLm5vZGUudjEuQW5zd2VySHVtYW5IABI7ChJyZXRyeV9kZWFkX2xldHRlcnMYCCABKAsyHS5zdmMubm9kZS52MS5SZXRyeURlYWRMZXR0ZXJzSABCCAoGYWN0aW9uIggKBkNhbmNlbCIHCgVQYXVzZSIICgZSZXN1bWUijAEKB0RlbGl2ZXISEAoIYWdlbnRfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIRCglib2R5X2pzb24YAyABKAkSGwoOY29ycmVsYXRpb25faWQYBCABKAlIAIgBARITCgZ0dGxfbXMYBSABKAFIAYgBAUIRCg9fY29ycmVsYXRpb25faWRCCQoHX3R0bF9tcyKOAQoLQW5zd2VySHVtYW4SEgoKcmVxdWVzdF9pZBgBIAEoCRIQCghkZWNpc2lvbhgCIAEoCRIUCgdjb21tZW50GAMgASgJSACIAQESFgoJZGF0YV9qc29uGAQgASgJSAGIAQESEQoJcHJpbmNpcGFsGAUgASgJQgoKCF9jb21tZW50QgwKCl9kYXRhX2pzb24iPAoQUmV0cnlEZWFkTGV0dGVycxIoCgdsZXR0ZXJzGAEgAygLMhcuc3ZjLm5vZGUudjEuRGVhZExldHRlciJeCgpEZWFkTGV0dGVyEhYKDmRlYWRfbGV0dGVyX2lkGAEgASgJEhUKCGFnZW50X2lkGAIgASgJSACIAQESFAoMbWVzc2FnZV9qc29uGAMgASgJQgsKCV9hZ2VudF9pZCL0AwoPQ29udHJvbFJlc3BvbnNlEigKCG5vdF9oZWxkGAEgASgLMhQuc3ZjLm5vZGUudjEuTm90SGVsZEgAEicKB2NoYW5nZWQYAiABKAsyFC5zdmMubm9kZS52MS5DaGFuZ2VkSAASKwoJZGVsaXZlcmVkGAMgASgLMhYuc3ZjLm5vZGUudjEuRGVsaXZlcmVkSAASMgoNdW5rbm93bl9hZ2VudBgEIAEoCzIZLnN2Yy5ub2RlLnYxLlVua25vd25BZ2VudEgAEi0KCGFuc3dlcmVkGAUgASgLMhkuc3ZjLm5vZGUudjEuSHVtYW5SZXF1ZXN0SAASMwoOYWxyZWFkeV9jbG9zZWQYBiABKAsyGS5zdmMubm9kZS52MS5IdW1hblJlcXVlc3RIABI2Cg91bmtub3duX3JlcXVlc3QYByABKAsyGy5zdmMubm9kZS52MS5Vbmtub3duUmVxdWVzdEgAEicKB3JldHJpZWQYCCABKAsyFC5zdmMubm9kZS52MS5SZXRyaWVkSAASLwoLdW5hdmFpbGFibGUYCSABKAsyGC5zdmMubm9kZS52MS5VbmF2YWlsYWJsZUgAEi0KCnVud3JpdGFibGUYCiABKAsyFy5zdmMubm9kZS52MS5VbndyaXRhYmxlSABCCAoGcmVzdWx0IgkKB05vdEhlbGQiGQoHQ2hhbmdlZBIOCgZzdGF0dXMYASABKAkiHwoJRGVsaXZlcmVkEhIKCm1lc3NhZ2VfaWQYASABKAkiDgoMVW5rbm93bkFnZW50IhAKDlVua25vd25SZXF1ZXN0IiIKB1JldHJpZWQSFwoPZGVhZF9sZXR0ZXJfaWRzGAEgAygJIjEKC1VuYXZhaWxhYmxlEg8KB21lc3NhZ2UYASABKAkSEQoJbWF5X3JldHJ5GAIgASgIIh0KClVud3JpdGFibGUSDwoHbWVzc2FnZRgBIAEoCSLZAgoMSHVtYW5SZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSEQoJZXZlbnRfc2VxGAIgASgEEhAKCGFnZW50X2lkGAMgASgJEhUKCHRhc2tfc2VxGAQgASgESACIAQESDgoGcHJvbXB0GAUgASgJEhkKEWFsbG93ZWRfZGVjaXNpb25zGAYgAygJEhsKDmRlZmF1bHRfYWN0aW9uGAcgASgJSAGIAQESDgoGc3RhdHVzGAggASgJEhUKDWNyZWF0ZWRfYXRfbXMYCSABKAESGgoNZXhwaXJlc19hdF9tcxgKIAEoAUgCiAEBEi8KCHJlc3BvbnNlGAsgASgLMhguc3ZjLm5vZGUudjEuSHVtYW5BbnN3ZXJIA4gBAUILCglfdGFza19zZXFCEQoPX2RlZmF1bHRfYWN0aW9uQhAKDl9leHBpcmVzX2F0X21zQgsKCV9yZXNwb25zZSKmAQoLSHVtYW5BbnN3ZXISEAoIZGVjaXNpb24YASABKAkSFAoHY29tbWVudBgCIAEoCUgAiAEBEhYKCWRhdGFfanNvbhgDIAEoCUgBiAEBEhYKCXByaW5jaXBhbBgEIAEoCUgCiAEBEhcKD3Jlc3BvbmRlZF9hdF9tcxgFIAEoAUIKCghfY29tbWVudEIMCgpfZGF0YV9qc29uQgwKCl9wcmluY2lwYWwiLQoMV2F0Y2hSZXF1ZXN0Eg0KBW93bmVyGAEgASgJEg4KBmpvYl9pZBgCIAEoCSJDCg1XYXRjaFJlc3BvbnNlEhMKC3Rocm91Z2hfc2VxGAEgASgEEg0KBWxpbmVzGAIgAygJEg4KBmlzX2VuZBgDIAEoCCItCgxUYXNrc1JlcXVlc3QSDAoEcGFydBgBIAEoCRIPCgdpc19sYXN0GAIgASgIIi4KDVRhc2tzUmVzcG9uc2USDAoEcGFydBgBIAEoCRIPCgdpc19sYXN0GAIgASgIIi4KEUZldGNoQnl0ZXNSZXF1ZXN0EgwKBGtpbmQYASABKAkSCwoDa2V5GAIgASgJIn0KEkZldGNoQnl0ZXNSZXNwb25zZRIoCgViZWdpbhgBIAEoCzIXLnN2Yy5ub2RlLnYxLkJ5dGVzQmVnaW5IABIPCgVjaHVuaxgCIAEoDEgAEiQKA2VuZBgDIAEoCzIVLnN2Yy5ub2RlLnYxLkJ5dGVzRW5kSABCBgoEcGFydCIgCgpCeXRlc0JlZ2luEhIKCm1hZGVfYXRfbXMYASABKAEiGgoIQnl0ZXNFbmQSDgoGc2hhMjU2GAEgASgJIi8KEExpc3RCeXRlc1JlcXVlc3QSDAoEa2luZBgBIAEoCRINCgViZWxvdxgCIAEoCSI9ChFMaXN0Qnl0ZXNSZXNwb25zZRIoCgZsaXN0ZWQYASADKAsyGC5zdmMubm9kZS52MS5MaXN0ZWRCeXRlcyIuCgtMaXN0ZWRCeXRlcxILCgNrZXkYASABKAkSEgoKbWFkZV9hdF9tcxgCIAEoATK5AwoLTm9kZVNlcnZpY2USQQoGU3RhdHVzEhouc3ZjLm5vZGUudjEuU3RhdHVzUmVxdWVzdBobLnN2Yy5ub2RlLnYxLlN0YXR1c1Jlc3BvbnNlEkQKB0NvbnRyb2wSGy5zdmMubm9kZS52MS5Db250cm9sUmVxdWVzdBocLnN2Yy5ub2RlLnYxLkNvbnRyb2xSZXNwb25zZRJACgVXYXRjaBIZLnN2Yy5ub2RlLnYxLldhdGNoUmVxdWVzdBoaLnN2Yy5ub2RlLnYxLldhdGNoUmVzcG9uc2UwARJCCgVUYXNrcxIZLnN2Yy5ub2RlLnYxLlRhc2tzUmVxdWVzdBoaLnN2Yy5ub2RlLnYxLlRhc2tzUmVzcG9uc2UoATABEk8KCkZldGNoQnl0ZXMSHi5zdmMubm9kZS52MS5GZXRjaEJ5dGVzUmVxdWVzdBofLnN2Yy5ub2RlLnYxLkZldGNoQnl0ZXNSZXNwb25zZTABEkoKCUxpc3RCeXRlcxIdLnN2Yy5ub2RlLnYxLkxpc3RCeXRlc1JlcXVlc3QaHi5zdmMubm9kZS52MS5MaXN0Qnl0ZXNSZXNwb25zZWIGcHJvdG8z");
+  fileDesc("ChZzdmMvbm9kZS92MS9ub2RlLnByb3RvEgtzdmMubm9kZS52MSIPCg1TdGF0dXNSZXF1ZXN0IkMKDlN0YXR1c1Jlc3BvbnNlEg0KBW93bmVyGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJb3Blbl9qb2JzGAMgASgEIsQCCg5Db250cm9sUmVxdWVzdBINCgVvd25lchgBIAEoCRIOCgZqb2JfaWQYAiABKAkSJQoGY2FuY2VsGAMgASgLMhMuc3ZjLm5vZGUudjEuQ2FuY2VsSAASIwoFcGF1c2UYBCABKAsyEi5zdmMubm9kZS52MS5QYXVzZUgAEiUKBnJlc3VtZRgFIAEoCzITLnN2Yy5ub2RlLnYxLlJlc3VtZUgAEicKB2RlbGl2ZXIYBiABKAsyFC5zdmMubm9kZS52MS5EZWxpdmVySAASMAoMYW5zd2VyX2h1bWFuGAcgASgLMhguc3ZjLm5vZGUudjEuQW5zd2VySHVtYW5IABI7ChJyZXRyeV9kZWFkX2xldHRlcnMYCCABKAsyHS5zdmMubm9kZS52MS5SZXRyeURlYWRMZXR0ZXJzSABCCAoGYWN0aW9uIggKBkNhbmNlbCIHCgVQYXVzZSIICgZSZXN1bWUijAEKB0RlbGl2ZXISEAoIYWdlbnRfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIRCglib2R5X2pzb24YAyABKAkSGwoOY29ycmVsYXRpb25faWQYBCABKAlIAIgBARITCgZ0dGxfbXMYBSABKAFIAYgBAUIRCg9fY29ycmVsYXRpb25faWRCCQoHX3R0bF9tcyKOAQoLQW5zd2VySHVtYW4SEgoKcmVxdWVzdF9pZBgBIAEoCRIQCghkZWNpc2lvbhgCIAEoCRIUCgdjb21tZW50GAMgASgJSACIAQESFgoJZGF0YV9qc29uGAQgASgJSAGIAQESEQoJcHJpbmNpcGFsGAUgASgJQgoKCF9jb21tZW50QgwKCl9kYXRhX2pzb24iPAoQUmV0cnlEZWFkTGV0dGVycxIoCgdsZXR0ZXJzGAEgAygLMhcuc3ZjLm5vZGUudjEuRGVhZExldHRlciJeCgpEZWFkTGV0dGVyEhYKDmRlYWRfbGV0dGVyX2lkGAEgASgJEhUKCGFnZW50X2lkGAIgASgJSACIAQESFAoMbWVzc2FnZV9qc29uGAMgASgJQgsKCV9hZ2VudF9pZCL0AwoPQ29udHJvbFJlc3BvbnNlEigKCG5vdF9oZWxkGAEgASgLMhQuc3ZjLm5vZGUudjEuTm90SGVsZEgAEicKB2NoYW5nZWQYAiABKAsyFC5zdmMubm9kZS52MS5DaGFuZ2VkSAASKwoJZGVsaXZlcmVkGAMgASgLMhYuc3ZjLm5vZGUudjEuRGVsaXZlcmVkSAASMgoNdW5rbm93bl9hZ2VudBgEIAEoCzIZLnN2Yy5ub2RlLnYxLlVua25vd25BZ2VudEgAEi0KCGFuc3dlcmVkGAUgASgLMhkuc3ZjLm5vZGUudjEuSHVtYW5SZXF1ZXN0SAASMwoOYWxyZWFkeV9jbG9zZWQYBiABKAsyGS5zdmMubm9kZS52MS5IdW1hblJlcXVlc3RIABI2Cg91bmtub3duX3JlcXVlc3QYByABKAsyGy5zdmMubm9kZS52MS5Vbmtub3duUmVxdWVzdEgAEicKB3JldHJpZWQYCCABKAsyFC5zdmMubm9kZS52MS5SZXRyaWVkSAASLwoLdW5hdmFpbGFibGUYCSABKAsyGC5zdmMubm9kZS52MS5VbmF2YWlsYWJsZUgAEi0KCnVud3JpdGFibGUYCiABKAsyFy5zdmMubm9kZS52MS5VbndyaXRhYmxlSABCCAoGcmVzdWx0IgkKB05vdEhlbGQiGQoHQ2hhbmdlZBIOCgZzdGF0dXMYASABKAkiHwoJRGVsaXZlcmVkEhIKCm1lc3NhZ2VfaWQYASABKAkiDgoMVW5rbm93bkFnZW50IhAKDlVua25vd25SZXF1ZXN0IiIKB1JldHJpZWQSFwoPZGVhZF9sZXR0ZXJfaWRzGAEgAygJIjEKC1VuYXZhaWxhYmxlEg8KB21lc3NhZ2UYASABKAkSEQoJbWF5X3JldHJ5GAIgASgIIh0KClVud3JpdGFibGUSDwoHbWVzc2FnZRgBIAEoCSLZAgoMSHVtYW5SZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSEQoJZXZlbnRfc2VxGAIgASgEEhAKCGFnZW50X2lkGAMgASgJEhUKCHRhc2tfc2VxGAQgASgESACIAQESDgoGcHJvbXB0GAUgASgJEhkKEWFsbG93ZWRfZGVjaXNpb25zGAYgAygJEhsKDmRlZmF1bHRfYWN0aW9uGAcgASgJSAGIAQESDgoGc3RhdHVzGAggASgJEhUKDWNyZWF0ZWRfYXRfbXMYCSABKAESGgoNZXhwaXJlc19hdF9tcxgKIAEoAUgCiAEBEi8KCHJlc3BvbnNlGAsgASgLMhguc3ZjLm5vZGUudjEuSHVtYW5BbnN3ZXJIA4gBAUILCglfdGFza19zZXFCEQoPX2RlZmF1bHRfYWN0aW9uQhAKDl9leHBpcmVzX2F0X21zQgsKCV9yZXNwb25zZSKmAQoLSHVtYW5BbnN3ZXISEAoIZGVjaXNpb24YASABKAkSFAoHY29tbWVudBgCIAEoCUgAiAEBEhYKCWRhdGFfanNvbhgDIAEoCUgBiAEBEhYKCXByaW5jaXBhbBgEIAEoCUgCiAEBEhcKD3Jlc3BvbmRlZF9hdF9tcxgFIAEoAUIKCghfY29tbWVudEIMCgpfZGF0YV9qc29uQgwKCl9wcmluY2lwYWwiLQoMV2F0Y2hSZXF1ZXN0Eg0KBW93bmVyGAEgASgJEg4KBmpvYl9pZBgCIAEoCSJDCg1XYXRjaFJlc3BvbnNlEhMKC3Rocm91Z2hfc2VxGAEgASgEEg0KBWxpbmVzGAIgAygJEg4KBmlzX2VuZBgDIAEoCCItCgxUYXNrc1JlcXVlc3QSDAoEcGFydBgBIAEoCRIPCgdpc19sYXN0GAIgASgIIi4KDVRhc2tzUmVzcG9uc2USDAoEcGFydBgBIAEoCRIPCgdpc19sYXN0GAIgASgIIi4KEUZldGNoQnl0ZXNSZXF1ZXN0EgwKBGtpbmQYASABKAkSCwoDa2V5GAIgASgJIn0KEkZldGNoQnl0ZXNSZXNwb25zZRIoCgViZWdpbhgBIAEoCzIXLnN2Yy5ub2RlLnYxLkJ5dGVzQmVnaW5IABIPCgVjaHVuaxgCIAEoDEgAEiQKA2VuZBgDIAEoCzIVLnN2Yy5ub2RlLnYxLkJ5dGVzRW5kSABCBgoEcGFydCIgCgpCeXRlc0JlZ2luEhIKCm1hZGVfYXRfbXMYASABKAEiGgoIQnl0ZXNFbmQSDgoGc2hhMjU2GAEgASgJIi8KEExpc3RCeXRlc1JlcXVlc3QSDAoEa2luZBgBIAEoCRINCgViZWxvdxgCIAEoCSI9ChFMaXN0Qnl0ZXNSZXNwb25zZRIoCgZsaXN0ZWQYASADKAsyGC5zdmMubm9kZS52MS5MaXN0ZWRCeXRlcyIuCgtMaXN0ZWRCeXRlcxILCgNrZXkYASABKAkSEgoKbWFkZV9hdF9tcxgCIAEoASLHAQoTTGlzdFNlcnZpY2VzUmVxdWVzdBINCgVsaW1pdBgBIAEoDRItCgVhZnRlchgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNlcnZpY2VQbGFjZUgAiAEBEhEKBG5hbWUYAyABKAlIAYgBARIMCgR0YWdzGAQgAygJEhMKBnN0YXR1cxgFIAEoCUgCiAEBEhMKBnJ1bl9pZBgGIAEoCUgDiAEBQggKBl9hZnRlckIHCgVfbmFtZUIJCgdfc3RhdHVzQgkKB19ydW5faWQiMAoMU2VydmljZVBsYWNlEgwKBG5hbWUYASABKAkSEgoKc2VydmljZV9pZBgCIAEoCSI9ChRMaXN0U2VydmljZXNSZXNwb25zZRIlCgdzZXJ2aWNlGAEgASgLMhQuc3ZjLm5vZGUudjEuU2VydmljZSJIChJGaW5kU2VydmljZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgR0YWdzGAIgAygJEhYKDmZyb21fZWxzZXdoZXJlGAMgASgIIrcBChNGaW5kU2VydmljZVJlc3BvbnNlEicKB3Bhc3NpbmcYASABKAsyFC5zdmMubm9kZS52MS5TZXJ2aWNlSAASFQoLbm90X3Bhc3NpbmcYAiABKAlIABIvCgxvdXRfb2ZfcmVhY2gYAyABKAsyFy5zdmMubm9kZS52MS5PdXRPZlJlYWNoSAASJgoEbm9uZRgEIAEoCzIWLnN2Yy5ub2RlLnYxLk5vU2VydmljZUgAQgcKBWZvdW5kIgwKCk91dE9mUmVhY2giHwoJTm9TZXJ2aWNlEhIKCmhhc19vdGhlcnMYASABKAgijQMKB1NlcnZpY2USEgoKc2VydmljZV9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnN0YXR1cxgDIAEoCRIMCgR0YWdzGAQgAygJEhEKCW1ldGFfanNvbhgFIAEoCRIPCgdhZGRyZXNzGAYgASgJEhEKBHBvcnQYByABKA1IAIgBARIXCgpwdWJsaWNfdXJsGAggASgJSAGIAQESDgoGam9iX2lkGAkgASgJEg4KBnJ1bl9pZBgKIAEoCRIaCg1kZWZpbml0aW9uX2lkGAsgASgJSAKIAQESFQoIYWdlbnRfaWQYDCABKAlIA4gBARIMCgRub2RlGA0gASgJEikKBmNoZWNrcxgOIAMoCzIZLnN2Yy5ub2RlLnYxLlNlcnZpY2VDaGVjaxIYChByZWdpc3RlcmVkX2F0X21zGA8gASgBEhUKDXVwZGF0ZWRfYXRfbXMYECABKAFCBwoFX3BvcnRCDQoLX3B1YmxpY191cmxCEAoOX2RlZmluaXRpb25faWRCCwoJX2FnZW50X2lkIooBCgxTZXJ2aWNlQ2hlY2sSDAoEbmFtZRgBIAEoCRIMCgRraW5kGAIgASgJEg4KBnN0YXR1cxgDIAEoCRIQCghmYWlsdXJlcxgEIAEoDRIOCgZvdXRwdXQYBSABKAkSGgoNY2hlY2tlZF9hdF9tcxgGIAEoAUgAiAEBQhAKDl9jaGVja2VkX2F0X21zMuIECgtOb2RlU2VydmljZRJBCgZTdGF0dXMSGi5zdmMubm9kZS52MS5TdGF0dXNSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuU3RhdHVzUmVzcG9uc2USRAoHQ29udHJvbBIbLnN2Yy5ub2RlLnYxLkNvbnRyb2xSZXF1ZXN0Ghwuc3ZjLm5vZGUudjEuQ29udHJvbFJlc3BvbnNlEkAKBVdhdGNoEhkuc3ZjLm5vZGUudjEuV2F0Y2hSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuV2F0Y2hSZXNwb25zZTABEkIKBVRhc2tzEhkuc3ZjLm5vZGUudjEuVGFza3NSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuVGFza3NSZXNwb25zZSgBMAESTwoKRmV0Y2hCeXRlcxIeLnN2Yy5ub2RlLnYxLkZldGNoQnl0ZXNSZXF1ZXN0Gh8uc3ZjLm5vZGUudjEuRmV0Y2hCeXRlc1Jlc3BvbnNlMAESSgoJTGlzdEJ5dGVzEh0uc3ZjLm5vZGUudjEuTGlzdEJ5dGVzUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkxpc3RCeXRlc1Jlc3BvbnNlElUKDExpc3RTZXJ2aWNlcxIgLnN2Yy5ub2RlLnYxLkxpc3RTZXJ2aWNlc1JlcXVlc3QaIS5zdmMubm9kZS52MS5MaXN0U2VydmljZXNSZXNwb25zZTABElAKC0ZpbmRTZXJ2aWNlEh8uc3ZjLm5vZGUudjEuRmluZFNlcnZpY2VSZXF1ZXN0GiAuc3ZjLm5vZGUudjEuRmluZFNlcnZpY2VSZXNwb25zZWIGcHJvdG8z");
 
 /**
  * @generated from message svc.node.v1.StatusRequest
@@ -869,6 +869,339 @@ export const ListedBytesSchema: GenMessage<ListedBytes> = /*@__PURE__*/
   messageDesc(file_svc_node_v1_node, 31);
 
 /**
+ * A service must have all of what is given.
+ *
+ * @generated from message svc.node.v1.ListServicesRequest
+ */
+export type ListServicesRequest = Message<"svc.node.v1.ListServicesRequest"> & {
+  /**
+   * @generated from field: uint32 limit = 1;
+   */
+  limit: number;
+
+  /**
+   * The services behind this one alone.
+   *
+   * @generated from field: optional svc.node.v1.ServicePlace after = 2;
+   */
+  after?: ServicePlace | undefined;
+
+  /**
+   * @generated from field: optional string name = 3;
+   */
+  name?: string | undefined;
+
+  /**
+   * @generated from field: repeated string tags = 4;
+   */
+  tags: string[];
+
+  /**
+   * @generated from field: optional string status = 5;
+   */
+  status?: string | undefined;
+
+  /**
+   * @generated from field: optional string run_id = 6;
+   */
+  runId?: string | undefined;
+};
+
+/**
+ * Describes the message svc.node.v1.ListServicesRequest.
+ * Use `create(ListServicesRequestSchema)` to create a new message.
+ */
+export const ListServicesRequestSchema: GenMessage<ListServicesRequest> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 32);
+
+/**
+ * @generated from message svc.node.v1.ServicePlace
+ */
+export type ServicePlace = Message<"svc.node.v1.ServicePlace"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string service_id = 2;
+   */
+  serviceId: string;
+};
+
+/**
+ * Describes the message svc.node.v1.ServicePlace.
+ * Use `create(ServicePlaceSchema)` to create a new message.
+ */
+export const ServicePlaceSchema: GenMessage<ServicePlace> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 33);
+
+/**
+ * @generated from message svc.node.v1.ListServicesResponse
+ */
+export type ListServicesResponse = Message<"svc.node.v1.ListServicesResponse"> & {
+  /**
+   * @generated from field: svc.node.v1.Service service = 1;
+   */
+  service?: Service | undefined;
+};
+
+/**
+ * Describes the message svc.node.v1.ListServicesResponse.
+ * Use `create(ListServicesResponseSchema)` to create a new message.
+ */
+export const ListServicesResponseSchema: GenMessage<ListServicesResponse> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 34);
+
+/**
+ * @generated from message svc.node.v1.FindServiceRequest
+ */
+export type FindServiceRequest = Message<"svc.node.v1.FindServiceRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * All of which it must have.
+   *
+   * @generated from field: repeated string tags = 2;
+   */
+  tags: string[];
+
+  /**
+   * The caller is on another machine: what listens on loopback alone is out of its reach.
+   *
+   * @generated from field: bool from_elsewhere = 3;
+   */
+  fromElsewhere: boolean;
+};
+
+/**
+ * Describes the message svc.node.v1.FindServiceRequest.
+ * Use `create(FindServiceRequestSchema)` to create a new message.
+ */
+export const FindServiceRequestSchema: GenMessage<FindServiceRequest> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 35);
+
+/**
+ * @generated from message svc.node.v1.FindServiceResponse
+ */
+export type FindServiceResponse = Message<"svc.node.v1.FindServiceResponse"> & {
+  /**
+   * @generated from oneof svc.node.v1.FindServiceResponse.found
+   */
+  found: {
+    /**
+     * @generated from field: svc.node.v1.Service passing = 1;
+     */
+    value: Service;
+    case: "passing";
+  } | {
+    /**
+     * Why the newest one is not passing, for people.
+     *
+     * @generated from field: string not_passing = 2;
+     */
+    value: string;
+    case: "notPassing";
+  } | {
+    /**
+     * @generated from field: svc.node.v1.OutOfReach out_of_reach = 3;
+     */
+    value: OutOfReach;
+    case: "outOfReach";
+  } | {
+    /**
+     * @generated from field: svc.node.v1.NoService none = 4;
+     */
+    value: NoService;
+    case: "none";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message svc.node.v1.FindServiceResponse.
+ * Use `create(FindServiceResponseSchema)` to create a new message.
+ */
+export const FindServiceResponseSchema: GenMessage<FindServiceResponse> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 36);
+
+/**
+ * @generated from message svc.node.v1.OutOfReach
+ */
+export type OutOfReach = Message<"svc.node.v1.OutOfReach"> & {
+};
+
+/**
+ * Describes the message svc.node.v1.OutOfReach.
+ * Use `create(OutOfReachSchema)` to create a new message.
+ */
+export const OutOfReachSchema: GenMessage<OutOfReach> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 37);
+
+/**
+ * @generated from message svc.node.v1.NoService
+ */
+export type NoService = Message<"svc.node.v1.NoService"> & {
+  /**
+   * Whether there are others of that name, with other tags.
+   *
+   * @generated from field: bool has_others = 1;
+   */
+  hasOthers: boolean;
+};
+
+/**
+ * Describes the message svc.node.v1.NoService.
+ * Use `create(NoServiceSchema)` to create a new message.
+ */
+export const NoServiceSchema: GenMessage<NoService> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 38);
+
+/**
+ * Times are milliseconds since 1970.
+ *
+ * @generated from message svc.node.v1.Service
+ */
+export type Service = Message<"svc.node.v1.Service"> & {
+  /**
+   * @generated from field: string service_id = 1;
+   */
+  serviceId: string;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string status = 3;
+   */
+  status: string;
+
+  /**
+   * @generated from field: repeated string tags = 4;
+   */
+  tags: string[];
+
+  /**
+   * @generated from field: string meta_json = 5;
+   */
+  metaJson: string;
+
+  /**
+   * As other nodes reach it.
+   *
+   * @generated from field: string address = 6;
+   */
+  address: string;
+
+  /**
+   * @generated from field: optional uint32 port = 7;
+   */
+  port?: number | undefined;
+
+  /**
+   * @generated from field: optional string public_url = 8;
+   */
+  publicUrl?: string | undefined;
+
+  /**
+   * @generated from field: string job_id = 9;
+   */
+  jobId: string;
+
+  /**
+   * @generated from field: string run_id = 10;
+   */
+  runId: string;
+
+  /**
+   * The gateway's job; absent for a job of the runtime's own API.
+   *
+   * @generated from field: optional string definition_id = 11;
+   */
+  definitionId?: string | undefined;
+
+  /**
+   * @generated from field: optional string agent_id = 12;
+   */
+  agentId?: string | undefined;
+
+  /**
+   * The name of the node.
+   *
+   * @generated from field: string node = 13;
+   */
+  node: string;
+
+  /**
+   * @generated from field: repeated svc.node.v1.ServiceCheck checks = 14;
+   */
+  checks: ServiceCheck[];
+
+  /**
+   * @generated from field: double registered_at_ms = 15;
+   */
+  registeredAtMs: number;
+
+  /**
+   * @generated from field: double updated_at_ms = 16;
+   */
+  updatedAtMs: number;
+};
+
+/**
+ * Describes the message svc.node.v1.Service.
+ * Use `create(ServiceSchema)` to create a new message.
+ */
+export const ServiceSchema: GenMessage<Service> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 39);
+
+/**
+ * @generated from message svc.node.v1.ServiceCheck
+ */
+export type ServiceCheck = Message<"svc.node.v1.ServiceCheck"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string kind = 2;
+   */
+  kind: string;
+
+  /**
+   * @generated from field: string status = 3;
+   */
+  status: string;
+
+  /**
+   * @generated from field: uint32 failures = 4;
+   */
+  failures: number;
+
+  /**
+   * @generated from field: string output = 5;
+   */
+  output: string;
+
+  /**
+   * @generated from field: optional double checked_at_ms = 6;
+   */
+  checkedAtMs?: number | undefined;
+};
+
+/**
+ * Describes the message svc.node.v1.ServiceCheck.
+ * Use `create(ServiceCheckSchema)` to create a new message.
+ */
+export const ServiceCheckSchema: GenMessage<ServiceCheck> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 40);
+
+/**
  * @generated from service svc.node.v1.NodeService
  */
 export const NodeService: GenService<{
@@ -932,6 +1265,26 @@ export const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ListBytesRequestSchema;
     output: typeof ListBytesResponseSchema;
+  },
+  /**
+   * The services of the callee's jobs, by name.
+   *
+   * @generated from rpc svc.node.v1.NodeService.ListServices
+   */
+  listServices: {
+    methodKind: "server_streaming";
+    input: typeof ListServicesRequestSchema;
+    output: typeof ListServicesResponseSchema;
+  },
+  /**
+   * The newest passing service of a name among those of the callee's jobs.
+   *
+   * @generated from rpc svc.node.v1.NodeService.FindService
+   */
+  findService: {
+    methodKind: "unary";
+    input: typeof FindServiceRequestSchema;
+    output: typeof FindServiceResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_svc_node_v1_node, 0);
