@@ -262,6 +262,33 @@ function poolCapacity(item: string): readonly [name: string, slots: number] {
   throw new WrongValue(`${quoted(item)} is not of the form name=slots with 1 to 10000 slots.`);
 }
 
+/** A name for people: visible characters, and spaces within. */
+export function nodeName(text: string): string {
+  if (/^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/.test(text)) return text;
+  throw new WrongValue(`${quoted(text)} is not a name of 1 to 128 visible ASCII characters.`);
+}
+
+/** `zone=a,gpu=l4`: values by name. */
+export function labels(text: string): Readonly<Record<string, string>> {
+  const given = listOf(text, label, "no label is given.");
+  if (given.length > LABELS_MAX) throw new WrongValue(`there are more than ${LABELS_MAX} labels.`);
+  const names = given.map(([name]) => name);
+  const twice = names.find((name, i) => names.indexOf(name) < i);
+  if (twice !== undefined) throw new WrongValue(`label ${quoted(twice)} is given twice.`);
+  return Object.freeze(Object.fromEntries(given));
+}
+
+const LABELS_MAX = 64;
+
+function label(item: string): readonly [name: string, value: string] {
+  const form = /^([A-Za-z0-9][A-Za-z0-9._/-]{0,62})\s*=\s*([A-Za-z0-9._-]{0,63})$/;
+  const [, name, value] = form.exec(item) ?? [];
+  if (name !== undefined && value !== undefined) return [name, value];
+  throw new WrongValue(
+    `${quoted(item)} is not of the form name=value with letters, digits, ".", "_" and "-" ("/" in names).`,
+  );
+}
+
 /** Web origins: scheme and host, without a path. */
 export function origins(text: string): readonly string[] {
   return distinct(listOf(text, origin, "no origin is given."));

@@ -3,22 +3,16 @@
 
 import { availableParallelism, homedir } from "node:os";
 import { delimiter, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import type { SharedPlace } from "../store/shared/open-shared.ts";
+import { fileURLToPath } from "node:url";
 import {
   bearerTokens,
-  databaseUrl,
   folder,
   folders,
   host,
-  hostAndPort,
   hosts,
   oneOf,
   onOrOff,
   origins,
-  type Parser,
-  type PemFile,
-  pemFile,
   poolCapacities,
   port,
   portUrl,
@@ -26,24 +20,11 @@ import {
   type SecretFile,
   secretFile,
   secretKeys,
-  sharedPlace,
   wholeNumber,
-  withoutSecrets,
 } from "./config-parsers.ts";
+import { placeSettings } from "./config-places.ts";
+import { masked, type Setting, setting, shownPath, UNSET } from "./config-setting.ts";
 
-export interface Setting<V> {
-  readonly variable: string;
-  readonly meaning: string;
-  readonly example: string;
-  /** The value while the variable is unset. */
-  fallback(): V;
-  /** Throws WrongValue. */
-  readonly parse: Parser<V>;
-  /** How `troupe config` prints the value; by default as text, a list joined by commas, nothing as "(unset)". */
-  show?(value: V): string;
-}
-
-const MASK = "********";
 const MiB = 1024 * 1024;
 const shippedExamples = fileURLToPath(new URL("../../examples", import.meta.url));
 
@@ -166,78 +147,7 @@ export const table = {
     parse: secretFile(secretKeys),
     show: shownPath,
   }),
-  databaseUrl: setting<string | null>({
-    variable: "SVC_DATABASE_URL",
-    meaning:
-      "PostgreSQL database, 15 or newer, for everything but files; unset: SQLite in SVC_HOME. TLS by its parameter sslmode.",
-    example: "postgres://troupe:password@db.example.org/troupe",
-    fallback: () => null,
-    parse: databaseUrl,
-    show: (value) => (value === null ? UNSET : withoutSecrets(value, MASK)),
-  }),
-  blobUrl: setting<SharedPlace | null>({
-    variable: "SVC_BLOB_URL",
-    meaning:
-      "Where several machines keep artifacts: file:///folder, which all have, or s3://bucket/prefix?endpoint=…&region=… with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Unset: in SVC_HOME.",
-    example: "s3://bucket/troupe?region=eu-central-1",
-    fallback: () => null,
-    parse: sharedPlace,
-    show: shownPlace,
-  }),
-  databaseIsPooled: setting<boolean>({
-    variable: "SVC_DATABASE_POOLED",
-    meaning:
-      "true when a pooler in transaction mode, such as PgBouncer, is before the database: no statement is prepared then.",
-    example: "true",
-    fallback: () => false,
-    parse: onOrOff,
-  }),
-  nodeHost: setting<string>({
-    variable: "SVC_NODE_HOST",
-    meaning:
-      "With SVC_DATABASE_URL: address that the port for other nodes binds. Anything but loopback needs SVC_NODE_TLS_CERT, _KEY and _CA.",
-    fallback: () => "127.0.0.1",
-    parse: host,
-  }),
-  nodePort: setting<number>({
-    variable: "SVC_NODE_PORT",
-    meaning: "With SVC_DATABASE_URL: port for other nodes. 0: any free port.",
-    fallback: () => 55052,
-    parse: port,
-  }),
-  nodeAddress: setting<string | null>({
-    variable: "SVC_NODE_ADDRESS",
-    meaning: "host:port at which other nodes reach this one; unset: SVC_NODE_HOST and SVC_NODE_PORT.",
-    example: "node1.example.org:55052",
-    fallback: () => null,
-    parse: hostAndPort,
-  }),
-  nodeTlsCert: setting<PemFile | null>({
-    variable: "SVC_NODE_TLS_CERT",
-    meaning:
-      "File with the certificate of this node, and those between it and SVC_NODE_TLS_CA, as PEM. It names the host of SVC_NODE_ADDRESS.",
-    example: "/etc/troupe/node.pem",
-    fallback: () => null,
-    parse: pemFile,
-    show: shownPath,
-  }),
-  nodeTlsKey: setting<PemFile | null>({
-    variable: "SVC_NODE_TLS_KEY",
-    meaning: "File with the key of SVC_NODE_TLS_CERT, as PEM.",
-    example: "/etc/troupe/node.key",
-    fallback: () => null,
-    parse: pemFile,
-    show: shownPath,
-  }),
-  nodeTlsCa: setting<PemFile | null>({
-    variable: "SVC_NODE_TLS_CA",
-    meaning:
-      "File with the certificate of the authority that signs those of the nodes, as PEM. Each holder of one is a node.",
-    example: "/etc/troupe/nodes-ca.pem",
-    fallback: () => null,
-    parse: pemFile,
-    show: shownPath,
-  }),
+  ...placeSettings,
   executorMaxConcurrency: setting<number>({
     variable: "SVC_EXECUTOR_MAX_CONCURRENCY",
     meaning: "Slots of the executor pool `default`: how many commands run at once.",
@@ -376,30 +286,7 @@ export type Values = {
   readonly [K in keyof typeof table]: (typeof table)[K] extends Setting<infer V> ? V : never;
 };
 
-export const UNSET = "(unset)";
-
 function showPools(pools: Readonly<Record<string, number>>): string {
   const items = Object.entries(pools).map(([name, slots]) => `${name}=${slots}`);
   return items.length === 0 ? UNSET : items.join(",");
-}
-
-function masked(secrets: readonly string[]): string {
-  return secrets.length === 0 ? UNSET : MASK;
-}
-
-function shownPlace(shared: SharedPlace | null): string {
-  if (shared === null) return UNSET;
-  if (shared.kind === "folder") return pathToFileURL(shared.path).href;
-  const { bucket, prefix, endpoint, region } = shared.place;
-  const query = [...(endpoint === null ? [] : [`endpoint=${endpoint}`]), `region=${region}`];
-  return `s3://${bucket}/${prefix}?${query.join("&")}`;
-}
-
-function shownPath(file: { readonly path: string } | null): string {
-  return file === null ? UNSET : file.path;
-}
-
-/** @param entry.example the default when absent */
-function setting<V>(entry: Omit<Setting<V>, "example"> & { readonly example?: string }): Setting<V> {
-  return Object.freeze({ ...entry, example: entry.example ?? String(entry.fallback()) });
 }

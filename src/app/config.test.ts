@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { availableParallelism, homedir } from "node:os";
+import { availableParallelism, homedir, hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -127,6 +127,14 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
     [["file:///srv/shared%20files/", { kind: "folder", path: "/srv/shared files" }]],
   ],
   ["SVC_DATABASE_POOLED", "databaseIsPooled", false, [["true", true]]],
+  ["SVC_NODE_NAME", "nodeName", hostname(), [["node 1", "node 1"]]],
+  [
+    "SVC_NODE_LABELS",
+    "nodeLabels",
+    {},
+    [["zone=a, ex.org/gpu = l4,x=", { zone: "a", "ex.org/gpu": "l4", x: "" }]],
+  ],
+  ["SVC_NODE_LEASE_SECONDS", "nodeLeaseSeconds", 15, [["10", 10]]],
   ["SVC_NODE_HOST", "nodeHost", "127.0.0.1", [["[::1]", "::1"]]],
   ["SVC_NODE_PORT", "nodePort", 55052, [["0", 0]]],
   [
@@ -266,6 +274,16 @@ const wrongTexts: Record<string, readonly string[]> = {
     "s3://bucket/%ff",
   ],
   SVC_DATABASE_POOLED: ["yes"],
+  SVC_NODE_NAME: ["ä", "a\tb", "a".repeat(129)],
+  SVC_NODE_LABELS: [
+    "zone",
+    "=a",
+    "zone=a,zone=b",
+    "zone=a b",
+    ",",
+    Array.from({ length: 65 }, (_, n) => `l${n}=1`).join(),
+  ],
+  SVC_NODE_LEASE_SECONDS: ["9", "301"],
   SVC_NODE_HOST: ["a:1"],
   SVC_NODE_PORT: ["65536"],
   SVC_NODE_ADDRESS: ["a", "a:0", "a:65536", ":1", "fe80::1:65", "http://a:1", "a:1:2"],

@@ -10,7 +10,8 @@ import { nearestName } from "../lib/text.ts";
 import type { S3Credentials } from "../store/shared/s3-requests.ts";
 import { bucketCredentials } from "./bucket-credentials.ts";
 import { databaseSecrets, isLoopback, WrongValue } from "./config-parsers.ts";
-import { type RuntimeApi, type Setting, table, UNSET, type Values } from "./config-table.ts";
+import { type Setting, UNSET } from "./config-setting.ts";
+import { type RuntimeApi, table, type Values } from "./config-table.ts";
 import { runtimeSocket, SOCKET_PATH_BYTES_MAX } from "./runtime-socket.ts";
 
 /** What the process is started for. A `client` talks to a server and binds no port. */
