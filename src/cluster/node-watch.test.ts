@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { JournalUnavailable } from "../engine/journal.ts";
+import { NodeWatch } from "./node-watch.ts";
+import type { NodeRecord } from "./nodes.ts";
+
+const row = (nodeId: string, start: string, status = "ready") =>
+  ({ nodeId, owner: `${nodeId}/${start}`, status, address: `${nodeId}:1` }) as NodeRecord;
+
+async function watching() {
+  let rows: readonly NodeRecord[] | Error = [];
+  let next = () => {};
+  const others: string[] = [];
+  const over: string[] = [];
+  const watch = new NodeWatch({
+    nodeId: "a",
+    records: {
+      all: async () => {
+        if (rows instanceof Error) throw rows;
+        return rows;
+      },
+    },
+    everyMs: 1,
+    onOthers: (now) => void others.push(now.map(({ owner, status }) => `${owner} ${status}`).join()),
+    onOver: (owners) => void over.push(...owners),
+    clock: {
+      after: (_delayMs, run) => {
+        next = run;
+        return () => {
+          next = () => {};
+        };
+      },
+    },
+    log: { warn: () => {}, error: () => {} },
+  });
+  await watch.start();
+  const look = async (now: readonly NodeRecord[] | Error) => {
+    rows = now;
+    next();
+    await new Promise((resolve) => setImmediate(resolve));
+    return { others: others.splice(0), over: over.splice(0) };
+  };
+  return { watch, look };
+}
+
+test("the others are told with each reading, those that have left and the node itself apart", async () => {
+  const { watch, look } = await watching();
+  const seen = await look([row("a", "1"), row("b", "1"), row("c", "1", "lost"), row("d", "1", "left")]);
+  assert.deepEqual(seen.others.at(-1), "b/1 ready,c/1 lost");
+  assert.equal(watch.addressOf("b"), "b:1");
+  assert.equal(watch.addressOf("d"), null);
+  watch.stop();
+  assert.deepEqual((await look([row("b", "2")])).others, []);
+});
+
+test("an owner is over once when its node is lost, has left, is gone or has another owner", async () => {
+  const { look } = await watching();
+  await look(["b", "c", "d", "e", "f"].map((node) => row(node, "1")));
+  const now = [row("b", "1", "lost"), row("c", "1", "left"), row("e", "2"), row("f", "1", "draining")];
+  assert.deepEqual((await look(now)).over, ["b/1", "c/1", "d/1", "e/1"]);
+  assert.deepEqual((await look(now)).over, []);
+});
+
+test("a reading that fails changes nothing, and the next one follows", async () => {
+  const { look } = await watching();
+  await look([row("b", "1")]);
+  const failed = await look(new JournalUnavailable("The database does not answer."));
+  assert.deepEqual(failed, { others: [], over: [] });
+  assert.deepEqual((await look([])).over, ["b/1"]);
+});

@@ -1,0 +1,68 @@
+// The other nodes, as their rows say, read again and again. What is known of them is as old as one reading; nothing depends on
+// its being newer: what a lease protects is decided by the database.
+
+import { JournalUnavailable } from "../engine/journal.ts";
+import type { Clock, EngineLog } from "../engine/ports.ts";
+import type { NodeRecord, NodeRecords } from "./nodes.ts";
+
+export interface NodeWatchParts {
+  /** This node's. */
+  readonly nodeId: string;
+  readonly records: Pick<NodeRecords, "all">;
+  readonly everyMs: number;
+  /** The other nodes, those that are lost among them. */
+  readonly onOthers: (others: readonly NodeRecord[]) => void;
+  /** These owners were alive, and are not: nothing of them runs any more, and what they had may be taken over. */
+  readonly onOver: (owners: readonly string[]) => void;
+  readonly clock: Pick<Clock, "after">;
+  readonly log: EngineLog;
+}
+
+export class NodeWatch {
+  readonly #parts: NodeWatchParts;
+  #others: readonly NodeRecord[] = [];
+  #isStopped = false;
+  #cancel = () => {};
+
+  constructor(parts: NodeWatchParts) {
+    this.#parts = parts;
+  }
+
+  /** The first reading; the others follow by themselves. */
+  async start(): Promise<void> {
+    await this.#look();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#cancel();
+  }
+
+  /** host:port; null for a node that is not known, or cannot be reached. */
+  addressOf(nodeId: string): string | null {
+    return this.#others.find((node) => node.nodeId === nodeId)?.address ?? null;
+  }
+
+  async #look(): Promise<void> {
+    const { nodeId, records, everyMs, clock, log } = this.#parts;
+    try {
+      const rows = await records.all();
+      if (!this.#isStopped) this.#take(rows.filter((row) => row.nodeId !== nodeId && row.status !== "left"));
+    } catch (error) {
+      if (!(error instanceof JournalUnavailable)) throw error;
+      log.warn({ reason: error.message }, "the other nodes cannot be read");
+    }
+    if (!this.#isStopped) this.#cancel = clock.after(everyMs, () => void this.#look());
+  }
+
+  #take(others: readonly NodeRecord[]): void {
+    const { onOthers, onOver } = this.#parts;
+    const living = (rows: readonly NodeRecord[]) =>
+      rows.filter(({ status }) => status !== "lost").map(({ owner }) => owner);
+    const now = new Set(living(others));
+    const over = living(this.#others).filter((owner) => !now.has(owner));
+    this.#others = others;
+    onOthers(others);
+    if (over.length > 0) onOver(over);
+  }
+}
