@@ -82,6 +82,7 @@ export async function startProgram(
     if (!(await engine.settledWithin(LAST_COMMIT_MS))) {
       log.error("the store accepted no writes: what could not be written is repeated at the next start");
     }
+    await core.node?.leave();
   });
   const ended = await runner.endPredecessors();
   if (ended > 0) log.warn({ processes: ended }, "killed orphaned worker processes of a previous start");
@@ -89,10 +90,14 @@ export async function startProgram(
   const streams = new EventStreams({ feed: core.feed, stopping: stopping.signal, log });
   const metrics = openMetrics(core, { streams, waits }, undo);
   const serving = { servers, streams, waits, metrics, stopping: stopping.signal };
+  await core.node?.join(() => gateway.programLost());
   const served = await serve(config, core, gateway, serving);
   core.runEvents.servedAt(served.gatewayUrl);
-  const recovered = await engine.recover();
-  if (recovered > 0) log.info({ jobs: recovered }, "open jobs resumed");
+  if (core.node !== null) await core.node.start();
+  else {
+    const recovered = await engine.recover();
+    if (recovered > 0) log.info({ jobs: recovered }, "open jobs resumed");
+  }
   await gateway.start();
 
   // Beside everything else: it may read the whole database.

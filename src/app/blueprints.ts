@@ -37,7 +37,7 @@ export function openBlueprints(config: Config, core: Core) {
   const changes = new FolderChanges({ home, bundleBytesMax: config.bundleBytesMax, nowMs });
   const catalog = new Catalog({ folders: config.blueprintCatalog, nowMs, changes });
   const blueprintRecords = sqlBlueprintRecords(database);
-  const portRecords = sqlPortRecords(database);
+  const portRecords = sqlPortRecords(database, core.node?.nodeId);
   const resources = new Resources({ home, runCommand: runner.sideCommands.run });
   const models = new Models(home);
   const sharedAssets = new SharedAssets({ home, shared: core.shared, records: blueprintRecords, resources });

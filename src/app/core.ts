@@ -2,14 +2,12 @@
 // API is served.
 
 import { mkdirSync } from "node:fs";
-import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import { Bundles } from "../bundles/bundles.ts";
 import type { Unused } from "../bundles/shared-folders.ts";
 import { hostOf } from "../cluster/nodes.ts";
 import { Engine } from "../engine/engine.ts";
-import type { JobControl } from "../engine/job-control.ts";
 import type { EngineLog } from "../engine/ports.ts";
 import { makeRedactor } from "../execution/output/redaction.ts";
 import { PoolSlots } from "../execution/pools.ts";
@@ -44,7 +42,6 @@ import { sqlJobRecords } from "../store/sql/jobs.ts";
 import { sqlOperationRecords } from "../store/sql/operations.ts";
 import { sqlRetentionRecords } from "../store/sql/retention.ts";
 import { StoreWatch } from "../store/sql/store-watch.ts";
-import type { OpenStore } from "../store/store.ts";
 import { dashboardsHere } from "../web/dashboards-here.ts";
 import { WEB_UI_POOL } from "../web/inject.ts";
 import { RunEvents } from "../web/run-events.ts";
@@ -53,7 +50,7 @@ import { openBytes } from "./bytes.ts";
 import { stopwatch, systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { isLoopback } from "./config-parsers.ts";
-import type { NodeDoorParts } from "./node-door.ts";
+import type { Node, NodeParts } from "./node.ts";
 
 export type Core = Awaited<ReturnType<typeof openCore>>;
 
@@ -149,7 +146,10 @@ export async function openCore(
     home: home.path,
     blobs,
     payloadOf,
-    declaredOutputs: (jobId) => engine.declaredOutputs(jobId),
+    declaredOutputs: (jobId) =>
+      node === null || engine.holds(jobId)
+        ? engine.declaredOutputs(jobId)
+        : node.tasks.host.declaredOutputs(jobId),
     openConfiguration: (json) => secrets.decryptForWorker(json, workersEnv),
     openBody: (body) => secrets.decryptBody(body),
     runEvents: (runId) => runEvents.of(runId),
@@ -164,41 +164,41 @@ export async function openCore(
   const serviceRegistry = new ServiceRegistry({
     clock: systemClock,
     fraction: systemRandomness.fraction,
-    node: { name: hostname(), host: machineOf(config) },
+    node: { name: config.nodeName, host: machineOf(config) },
     asHere: dashboards.service,
     run: runner.sideCommands.run,
     payloadOf,
     redact: makeRedactor(config.secretTexts).text,
     report: (jobId, change) => engine.serviceChanged(jobId, change),
   });
-  const services = new Services({ own: serviceRegistry, nodeName: hostname(), clock: systemClock });
-  const owner = systemRandomness.id();
-  const engine = new Engine({
-    owner,
+  const services = new Services({ own: serviceRegistry, nodeName: config.nodeName, clock: systemClock });
+  const nodeParts = { home: home.path, shared: opened.sharedByNodes, slots, runner, log: engineLog };
+  const node = await openNodeOf(config, { ...nodeParts, engine: () => engine }, undo);
+  const engine: Engine = new Engine({
+    owner: node?.owner() ?? systemRandomness.id(),
     clock: systemClock,
     randomness: systemRandomness,
     journal: meteredJournal(opened.journal, meter, stopwatch),
-    runner,
-    slots: meteredSlots(slots, meter, stopwatch),
+    runner: node?.tasks.runner ?? runner,
+    slots: meteredSlots(node?.tasks.slots ?? slots, meter, stopwatch),
     feed,
     services: serviceRegistry,
     log: engineLog,
   });
-  runner.setListener(meteredListener(engine, meter));
+  runner.setListener(meteredListener(node?.tasks.reports ?? engine, meter));
   const store = new StoreWatch(database, systemClock.nowMs);
-  const gatewayRecords = sqlGatewayRecords(store.database, systemClock.soon);
+  const gatewayRecords = sqlGatewayRecords(store.database, systemClock.soon, node?.nodeId);
   const operationRecords = sqlOperationRecords(store.database);
-  const nodeParts = {
+  const doorParts = {
     engine,
     feed,
+    heads: sqlJobHeads(database),
     jobs: records,
     gatewayRecords,
     operationRecords,
-    serviceRegistry,
-    services,
-    log: engineLog,
   };
-  const control = await openControl(config, { ...nodeParts, opened, owner: () => owner }, undo);
+  const control =
+    (await node?.openDoor({ ...doorParts, serviceRegistry, services, log: engineLog })) ?? engine;
   const retentionRecords = sqlRetentionRecords(database);
   const cleanup = new Cleanup({
     records,
@@ -213,7 +213,7 @@ export async function openCore(
     commandsEnded: (runId) => runner.commandsEnded(runId),
     clock: systemClock,
   });
-  const ownership: Ownership = alone;
+  const ownership: Ownership = node?.ownership ?? alone;
   const takeDuty = (name: string, forMs: number) => opened.takeDuty(name, ownership.owner() ?? "", forMs);
   const retention = new Retention({
     records: retentionRecords,
@@ -282,6 +282,7 @@ export async function openCore(
     store,
     gatewayRecords,
     operationRecords,
+    node,
     ownership,
     takeDuty,
     runStore,
@@ -295,20 +296,13 @@ function machineOf({ databaseUrl, nodeAddress, nodeHost }: Config): string | nul
   return nodeAddress === null ? nodeHost : hostOf(nodeAddress);
 }
 
-/** Of jobs wherever they are: of this program's alone, where no other program shares its database. */
-async function openControl(
+/** Null where no other program can share the database. */
+async function openNodeOf(
   config: Config,
-  { opened, ...parts }: Omit<NodeDoorParts, "heads" | "secret" | "nodes"> & { readonly opened: OpenStore },
+  { shared, ...parts }: Omit<NodeParts, "shared"> & { readonly shared: NodeParts["shared"] | null },
   undo: AsyncDisposableStack,
-): Promise<JobControl> {
-  const { database, nodeSecret } = opened;
-  if (nodeSecret === null) return parts.engine;
-  const { openNodeDoor } = await import("./node-door.ts");
-  const secret = await nodeSecret();
-  const door = await openNodeDoor(
-    config,
-    { ...parts, heads: sqlJobHeads(database), nodes: { all: async () => [] }, secret },
-    undo,
-  );
-  return door.control;
+): Promise<Node | null> {
+  if (shared === null) return null;
+  const { openNode } = await import("./node.ts");
+  return openNode(config, { ...parts, shared }, undo);
 }

@@ -1,5 +1,4 @@
-// The door between the nodes of one database: what this node answers others, and how it reaches their jobs. Loaded only where
-// there can be other nodes: it brings gRPC and all of TLS along.
+// The door between the nodes of one database: what this node answers others, and how it reaches their jobs.
 
 import { Follower } from "../cluster/follower.ts";
 import { nodeService } from "../cluster/node-service.ts";
@@ -7,8 +6,9 @@ import type { NodeRecords } from "../cluster/nodes.ts";
 import { type JobHeads, Places } from "../cluster/places.ts";
 import { RemoteControl } from "../cluster/remote-control.ts";
 import { nodesWithServices } from "../cluster/remote-services.ts";
+import type { TaskHost } from "../cluster/tasks/host.ts";
 import type { NodeCredentials } from "../cluster/wire/credentials.ts";
-import { Peers } from "../cluster/wire/peers.ts";
+import type { Peers } from "../cluster/wire/peers.ts";
 import { type NodeServer, startNodeServer } from "../cluster/wire/server.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { JobControl } from "../engine/job-control.ts";
@@ -25,8 +25,6 @@ import type { Config } from "./config.ts";
 import { explainAddress, StartFailed } from "./listen.ts";
 import { programVersion } from "./version.ts";
 
-/** What a request may grow by on its way: secrets in a message are encrypted, and what it is wrapped in is small. */
-const MESSAGE_BYTES_MIN = 16 * 1024 * 1024;
 const OPERATION_EVENTS_PER_READ = 500;
 
 export interface NodeDoorParts {
@@ -41,8 +39,11 @@ export interface NodeDoorParts {
   /** This node's owner, as it is now. */
   readonly owner: () => string;
   readonly nodes: Pick<NodeRecords, "all">;
-  /** That the database keeps for its nodes, as hexadecimal digits. */
-  readonly secret: string;
+  readonly peers: Peers;
+  /** What runs other nodes' attempts here. */
+  readonly host: Pick<TaskHost, "accept">;
+  readonly credentials: NodeCredentials;
+  readonly messageBytesMax: number;
   readonly log: EngineLog;
 }
 
@@ -62,17 +63,21 @@ export async function openNodeDoor(
   parts: NodeDoorParts,
   undo: AsyncDisposableStack,
 ): Promise<NodeDoor> {
-  const { engine, feed, owner, serviceRegistry, services, log } = parts;
-  const credentials = credentialsOf(config, parts.secret);
-  const messageBytesMax = Math.max(MESSAGE_BYTES_MIN, 2 * config.bodyBytesMax);
-  const peers = new Peers({ credentials, messageBytesMax, clock: systemClock });
-  undo.defer(() => peers.close());
+  const { engine, feed, owner, peers, host, serviceRegistry, services, credentials, messageBytesMax, log } =
+    parts;
   const places = new Places({ jobs: parts.heads, nodes: parts.nodes, clock: systemClock });
   const records = { heads: places.heads.bind(places), events: eventsOf(parts) };
   const follower = new Follower({ feed, engine, records, peers, clock: systemClock, log });
   feed.followWith(follower);
   undo.defer(() => follower.stop());
-  const routes = nodeService({ owner, version: programVersion(), engine, feed, services: serviceRegistry });
+  const routes = nodeService({
+    owner,
+    version: programVersion(),
+    engine,
+    feed,
+    host,
+    services: serviceRegistry,
+  });
   services.askAlso(() => nodesWithServices({ living: () => places.living(), owner, peers }));
   const server = await listening(config, { credentials, messageBytesMax, routes, log });
   undo.defer(() => server.close());
@@ -83,7 +88,8 @@ export async function openNodeDoor(
   };
 }
 
-function credentialsOf(
+/** @param secret that the database keeps for its nodes, as hexadecimal digits */
+export function credentialsOf(
   { nodeTlsCert: cert, nodeTlsKey: key, nodeTlsCa: ca }: Config,
   secret: string,
 ): NodeCredentials {

@@ -1,7 +1,6 @@
 // What a running program serves: the runtime API, the gateway, or both, and the metrics that they share.
 
 import { rmSync } from "node:fs";
-import { hostname } from "node:os";
 import type { FastifyInstance } from "fastify";
 import { answerWhenDurable } from "../http/core/durable-answers.ts";
 import { answerHalfClosed } from "../http/core/half-closed.ts";
@@ -81,7 +80,7 @@ export async function serve(config: Config, core: Core, gateway: Gateway, servin
 }
 
 /** The parts that both APIs share. */
-function sharedParts(core: Core, { streams, waits, metrics }: Serving) {
+function sharedParts(config: Config, core: Core, { streams, waits, metrics }: Serving) {
   const { people, engine, control, records, bundles, secrets, retention, slots, runStore, services, home } =
     core;
   return {
@@ -99,7 +98,7 @@ function sharedParts(core: Core, { streams, waits, metrics }: Serving) {
     waits,
     metrics,
     home,
-    nodeName: hostname(),
+    nodeName: config.nodeName,
     version: programVersion(),
     startedAtMs: core.startedAtMs,
     nowMs: systemClock.nowMs,
@@ -108,7 +107,7 @@ function sharedParts(core: Core, { streams, waits, metrics }: Serving) {
 
 function runtimeApi(config: Config, core: Core, serving: Serving, door: "tcp" | "socket"): FastifyInstance {
   const server = runtimeServer(
-    { ...sharedParts(core, serving), cleanup: core.cleanup },
+    { ...sharedParts(config, core, serving), cleanup: core.cleanup },
     {
       bodyBytesMax: config.bodyBytesMax,
       bundleBytesMax: config.bundleBytesMax,
@@ -133,7 +132,7 @@ async function serveGateway(config: Config, core: Core, gateway: Gateway, servin
   const server = gatewayServer(
     {
       ...gateway,
-      ...sharedParts(core, serving),
+      ...sharedParts(config, core, serving),
       runTokens,
       dashboardKey,
       config,

@@ -8,7 +8,7 @@ import { Membership } from "./membership.ts";
 import type { NodeRecord, NodeRecords, Replaceable } from "./nodes.ts";
 
 const LEASE_MS = 15_000;
-const NODE = { nodeId: "n1", name: "one", address: null, version: "1", labels: {}, pools: {}, totals: {} };
+const NODE = { nodeId: "n1", name: "one", version: "1", labels: {}, pools: {}, totals: {} };
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -82,7 +82,7 @@ class Harness {
   /** A node that has just got its first lease. */
   static async joined(): Promise<Harness> {
     const h = new Harness();
-    await h.membership.join(h.work, []);
+    await h.membership.join(h.work, null, []);
     return h;
   }
 
@@ -215,14 +215,28 @@ describe("a node that has lost its lease", () => {
 });
 
 describe("a node", () => {
-  test("is refused whose id another program has a valid lease for", async () => {
+  test("is refused while another program renews the lease of its id", async () => {
     const h = new Harness();
-    h.registering.push({ ...NODE, owner: "n1/x" } as NodeRecord);
-    await assert.rejects(h.membership.join(h.work, []), {
+    const other = { ...NODE, address: null, owner: "n1/x" } as NodeRecord;
+    h.registering.push(other, other);
+    const refused = assert.rejects(h.membership.join(h.work, null, []), {
       name: "NodeTaken",
       message: /remove node\.json from this home/,
     });
+    await h.advance(LEASE_MS + 1_000);
+    await refused;
     assert.equal(h.timers, 0);
+  });
+
+  test("waits for the end of a lease that a program had which is gone", async () => {
+    const h = new Harness();
+    h.registering.push({ ...NODE, address: null, owner: "n1/x" } as NodeRecord);
+    const joined = h.membership.join(h.work, null, []);
+    await h.advance(LEASE_MS);
+    assert.equal(h.registered.length, 1);
+    await h.advance(1_000);
+    await joined;
+    assert.deepEqual(h.done, [`until ${16_000 + 14_000}`]);
   });
 
   test("looks for work each second, once at a time, also after one that failed (M4)", async () => {

@@ -20,6 +20,7 @@ import {
 
 const LOOK_EVERY_MS = 1_000;
 const RETRY_MS = 1_000;
+const WAIT_BEYOND_MS = 1_000;
 
 /** What a node does under its lease. */
 export interface Work {
@@ -36,8 +37,8 @@ export interface Work {
 }
 
 export interface MembershipParts {
-  /** Without its owner, which changes. */
-  readonly node: Omit<NodeEntry, "owner">;
+  /** Without its owner, which changes, and its address, which is known once it listens. */
+  readonly node: Omit<NodeEntry, "owner" | "address">;
   readonly records: NodeRecords;
   readonly leaseMs: number;
   readonly load: () => NodeLoad;
@@ -74,6 +75,7 @@ export class Membership {
   /** The last one, while there is no lease: what carries its name then is taken over by others. */
   #owner: string;
   #work: Work | null = null;
+  #address: string | null = null;
   #cancelRenewal = () => {};
   #cancelExpiry = () => {};
   #cancelLook = () => {};
@@ -93,14 +95,32 @@ export class Membership {
   }
 
   /**
-   * Registers the node, under the first owner.
+   * Registers the node, under the first owner. Waits for the end of a lease that another program may have had.
    *
+   * @param address host:port at which other nodes reach it; null: nowhere
    * @param replaced which valid lease of this node is not another program's
-   * @throws NodeTaken, JournalUnavailable
+   * @throws NodeTaken when another program renews it; JournalUnavailable
    */
-  async join(work: Work, replaced: Replaceable): Promise<void> {
+  async join(work: Work, address: string | null, replaced: Replaceable): Promise<void> {
+    const { clock, leaseMs, log, node } = this.#parts;
+    this.#address = address;
     const taken = await this.#register(work, this.#owner, replaced);
-    if (taken !== null) throw new NodeTaken(takenText(taken));
+    if (taken === null) return;
+    log.warn(
+      { node_id: node.nodeId },
+      "this node has a lease that may be of another program: waiting for its end",
+    );
+    await new Promise<void>((resolve) => clock.after(leaseMs + WAIT_BEYOND_MS, resolve));
+    const stillTaken = await this.#register(work, this.#owner, replaced);
+    if (stillTaken !== null) throw new NodeTaken(takenText(stillTaken));
+  }
+
+  /** How long the lease lasts from now on, as far as is known here; 0 without one. */
+  get leftMs(): number {
+    const state = this.#state;
+    if (state.kind !== "member") return 0;
+    const { clock, leaseMs } = this.#parts;
+    return Math.max(0, state.untilMs - this.#times.workMs + leaseMs - clock.steadyMs());
   }
 
   /** Takes over what there is, and from now on what there will be. */
@@ -136,7 +156,8 @@ export class Membership {
   async #register(work: Work, owner: string, replaced: Replaceable): Promise<NodeRecord | null> {
     const { records, node, leaseMs, clock } = this.#parts;
     const sentMs = clock.steadyMs();
-    const taken = await records.register({ ...node, owner }, leaseMs, replaced);
+    const entry = { ...node, owner, address: this.#address };
+    const taken = await records.register(entry, leaseMs, replaced);
     if (taken !== null || this.#state.kind === "left") return taken;
     this.#work = work;
     this.#owner = owner;

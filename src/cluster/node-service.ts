@@ -44,8 +44,8 @@ export interface NodeServiceParts {
   readonly feed: EventFeed;
   /** What this node has for others; without it there is nothing. */
   readonly bytes?: ByteSource;
-  /** What runs other nodes' attempts here; without one there are none. */
-  readonly host?: Pick<TaskHost, "accept">;
+  /** What runs other nodes' attempts here. */
+  readonly host: Pick<TaskHost, "accept">;
   /** What the jobs of this node offer. */
   readonly services: Pick<ServiceRegistry, "list" | "find">;
 }
@@ -79,8 +79,6 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
       },
 
       async *tasks(requests, { signal }): AsyncGenerator<TasksResponse> {
-        if (host === undefined)
-          throw new ConnectError("No attempts of other nodes run here.", Code.Unimplemented);
         const stream = new TaskStream<FromHost, FromOwner>();
         signal.addEventListener("abort", () => stream.lost(), { once: true });
         host.accept(stream);

@@ -145,6 +145,11 @@ export class LocalTaskRunner implements TaskRunner {
     this.#spawner.mayRunFor(() => steadyMs - this.#options.clock.steadyMs());
   }
 
+  /** Attempts that are under way. */
+  get running(): number {
+    return this.#running.size;
+  }
+
   /** Resolves when no attempt is under way. */
   async ended(): Promise<void> {
     while (this.#running.size > 0) await Promise.all([...this.#running.values()].map(({ ended }) => ended));

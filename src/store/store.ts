@@ -1,8 +1,17 @@
 // The store as the program uses it, whatever the kind of its database.
 
+import type { NodeRecords } from "../cluster/nodes.ts";
 import type { Journal } from "../engine/journal.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import type { Database } from "./sql/database.ts";
+
+/** What the programs of one database have in common. */
+export interface SharedByNodes {
+  /** By which the nodes of one machine know each other, as hexadecimal digits. */
+  secret(): Promise<string>;
+  /** Their rows, to be closed before the store is. @param limitMs how long a call may take */
+  nodes(limitMs: number): NodeRecords & { close(): Promise<void> };
+}
 
 export interface OpenStore {
   readonly database: Database;
@@ -16,8 +25,8 @@ export interface OpenStore {
    * @throws StoreUnusable when it has another one
    */
   checkKey(ids: readonly string[]): Promise<void>;
-  /** By which the nodes of one machine know each other, as hexadecimal digits; null: the database is one program's. */
-  readonly nodeSecret: (() => Promise<string>) | null;
+  /** Null: the database is one program's. */
+  readonly sharedByNodes: SharedByNodes | null;
   /** Gives a little free space back to the disk, if there is too much. @returns whether there is more to give */
   shrink(): Promise<boolean>;
   /**

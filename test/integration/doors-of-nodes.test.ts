@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import { describe, test } from "node:test";
 import { systemClock, systemRandomness } from "../../src/app/clock.ts";
 import { loadConfig } from "../../src/app/config.ts";
-import { type NodeDoorParts, openNodeDoor } from "../../src/app/node-door.ts";
+import { credentialsOf, type NodeDoorParts, openNodeDoor } from "../../src/app/node-door.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import { eventType } from "../../src/engine/event.ts";
 import { parseManifest } from "../../src/engine/manifest.ts";
@@ -32,6 +32,7 @@ import { sqlOperationRecords } from "../../src/store/sql/operations.ts";
 import { job, operation, run } from "../support/gateway-samples.ts";
 import { executor, graph, sensor } from "../support/graphs.ts";
 import { hasOpenssl, makeAuthority } from "../support/node-certificates.ts";
+import { MESSAGE_BYTES_MAX, peersWith, SECRET } from "../support/nodes.ts";
 import { returnPostgres, takePostgres } from "../support/postgres.ts";
 import { registryOf } from "../support/services.ts";
 import { until } from "../support/until.ts";
@@ -78,6 +79,8 @@ async function cluster() {
     const jobs = sqlJobRecords(database);
     const gatewayRecords = sqlGatewayRecords(database, systemClock.soon);
     const own = new AsyncDisposableStack();
+    const peers = peersWith();
+    own.defer(() => peers.close());
     const { control, address } = await openNodeDoor(
       configOf(url),
       {
@@ -91,7 +94,10 @@ async function cluster() {
         services,
         owner: () => owner,
         nodes,
-        secret: "07".repeat(32),
+        peers,
+        host: { accept: (connection) => connection.close() },
+        credentials: SECRET,
+        messageBytesMax: MESSAGE_BYTES_MAX,
         log: silent,
       },
       own,
@@ -420,6 +426,14 @@ async function doorWith(env: Readonly<Record<string, string>>): Promise<void> {
   await using own = new AsyncDisposableStack();
   const nothing = {} as NodeDoorParts;
   const services = new Services({ own: registryOf("one"), nodeName: "one", clock: systemClock });
-  const parts = { ...nothing, feed: new EventFeed(), services, secret: "07".repeat(32), log: silent };
-  await openNodeDoor(configOf("postgres://h/d", env), parts, own);
+  const config = configOf("postgres://h/d", env);
+  const credentials = credentialsOf(config, "07".repeat(32));
+  const parts = {
+    ...nothing,
+    feed: new EventFeed(),
+    services,
+    credentials,
+    messageBytesMax: MESSAGE_BYTES_MAX,
+  };
+  await openNodeDoor(config, { ...parts, log: silent }, own);
 }

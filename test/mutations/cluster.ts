@@ -194,6 +194,23 @@ const postgres: readonly Mutation[] = (
   ] as const
 ).map(([fault, file, search, replacement, tests]) => ({ fault, file, search, replacement, tests }));
 
+const others: readonly Mutation[] = [
+  {
+    fault: "a lost node's attempts are waited for",
+    file: "src/cluster/node-watch.ts",
+    search: "if (over.length > 0) onOver(over);",
+    replacement: "",
+    tests: ["src/cluster/node-watch.test.ts"],
+  },
+  {
+    fault: "a copy of a home takes the lease of its original",
+    file: "src/store/node-identity.ts",
+    search: "(known.host === place.host && known.path === place.path)",
+    replacement: "true",
+    tests: ["src/store/node-identity.test.ts"],
+  },
+];
+
 const guarded = ["src/execution/process/lease-guard.test.ts"];
 
 const guard: readonly Mutation[] = [
@@ -273,5 +290,6 @@ export const clusterMutations: readonly Mutation[] = [
   ...leases,
   ...claimed,
   ...postgres,
+  ...others,
   ...guard,
 ];

@@ -53,17 +53,10 @@ export const postgresMutations: readonly Mutation[] = [
     tests: ["src/store/sql/runs.test.ts"],
   },
   {
-    fault: "two programs use one PostgreSQL database",
-    file: "src/store/postgres/open.ts",
-    search: "await use.begin();",
-    replacement: "",
-    tests: ["src/store/postgres/open.test.ts"],
-  },
-  {
-    fault: "a program writes to a PostgreSQL database that another one has taken",
-    file: "src/store/postgres/journal.ts",
-    search: "await this.#guard.mayWrite();",
-    replacement: "",
+    fault: "a program that stands still in a transaction holds the others up",
+    file: "src/store/postgres/connection.ts",
+    search: "const IDLE_IN_TRANSACTION_MS = 5_000;",
+    replacement: "const IDLE_IN_TRANSACTION_MS = 0;",
     tests: ["src/store/postgres/open.test.ts"],
   },
   {

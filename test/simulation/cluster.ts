@@ -215,7 +215,6 @@ export class Cluster {
       node: {
         nodeId: node.nodeId,
         name: node.nodeId,
-        address: null,
         version: "1",
         labels: {},
         pools: {},
@@ -247,7 +246,7 @@ export class Cluster {
     engine.giveUp("The node has no lease yet.");
     const join = async () => {
       // A program whose home was locked by nobody is the only one of its node.
-      await membership.join(work, "any");
+      await membership.join(work, null, "any");
       engine.takeUp(membership.owner);
       await membership.start();
     };

@@ -9,7 +9,7 @@ import type { JobControl } from "../../src/engine/job-control.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 
 export const SECRET: NodeCredentials = { kind: "secret", secret: Buffer.alloc(32, 7) };
-const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+export const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** An engine that has every job, or none, and answers what a test lets it. */
 export class PlayedEngine implements JobControl {
@@ -62,6 +62,7 @@ export async function startNode(
       engine,
       feed,
       services: { list: () => [], find: () => ({ kind: "none", hasOthers: false }) },
+      host: { accept: (connection) => connection.close() },
       ...given.parts,
     }),
     log: { warn: (_fields, message) => void warnings.push(message) },

@@ -162,6 +162,7 @@ class SimNode implements Living {
     let lease = 0;
     this.#own = new PoolSlots({ default: this.#capacity }, () => String(++lease));
     const owner = this.owner;
+    const engine = this.#engine(life);
     this.tasks = clusterTasks({
       owner: () => owner,
       leaseMs: LEASE_MS,
@@ -169,7 +170,7 @@ class SimNode implements Living {
       connect: (nodeId) => this.#connectTo(world.nodes.find((node) => node.nodeId === nodeId)!),
       own: this.#own,
       local: this.#runner(life),
-      engine: this.#engine(life),
+      engine: () => engine,
       clock,
       log: { warn: () => {}, error: () => {} },
     });

@@ -22,7 +22,8 @@ export interface ClusterTasksParts {
     onFree: (pool: string, free: number) => void;
   };
   readonly local: TaskRunner;
-  readonly engine: TaskListener & { declaredOutputs(jobId: string): readonly DeclaredOutput[] };
+  /** It is made with these tasks' slots and runner. */
+  readonly engine: () => TaskListener & { declaredOutputs(jobId: string): readonly DeclaredOutput[] };
   readonly clock: Clock;
   readonly log: EngineLog;
 }
@@ -39,8 +40,8 @@ export function clusterTasks(parts: ClusterTasksParts) {
       leaseMs,
       ownLeaseLeftMs: parts.ownLeaseLeftMs,
       connect: parts.connect,
-      declaredOutputs: (jobId) => engine.declaredOutputs(jobId),
-      listener: () => engine,
+      declaredOutputs: (jobId) => engine().declaredOutputs(jobId),
+      listener: engine,
       clock,
       log,
     },

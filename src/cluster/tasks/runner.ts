@@ -48,10 +48,10 @@ export class ClusterTaskRunner implements TaskRunner {
 
 /** The listener of the node's own runner: attempts are the engine's, or those of another node's job. */
 export class LocalReports implements TaskListener {
-  readonly #engine: TaskListener;
+  readonly #engine: () => TaskListener;
   readonly #host: TaskHost;
 
-  constructor(engine: TaskListener, host: TaskHost) {
+  constructor(engine: () => TaskListener, host: TaskHost) {
     this.#engine = engine;
     this.#host = host;
   }
@@ -69,10 +69,10 @@ export class LocalReports implements TaskListener {
   }
 
   backpressure(): Promise<void> | null {
-    return this.#engine.backpressure() ?? this.#host.backpressure();
+    return this.#engine().backpressure() ?? this.#host.backpressure();
   }
 
   #listenerOf(ref: TaskRef): TaskListener {
-    return this.#host.has(ref) ? this.#host : this.#engine;
+    return this.#host.has(ref) ? this.#host : this.#engine();
   }
 }

@@ -8,8 +8,15 @@ import { types } from "./values.ts";
 
 const CONNECT_MS = 10_000;
 
+/** How long a statement may take before its connection is given up. */
+export const ANSWER_MS = 60_000;
+/** A program that stands still, or is cut off, in a transaction must not hold the others up by its locks. */
+const IDLE_IN_TRANSACTION_MS = 5_000;
+
 /** A commit that returned is on disk, whatever the server's default. */
-export const BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on";
+export const BEGIN =
+  "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = on; " +
+  `SET LOCAL idle_in_transaction_session_timeout = ${IDLE_IN_TRANSACTION_MS}`;
 
 export interface ConnectionConfig extends pg.ClientConfig {
   readonly Client: typeof pg.Client;

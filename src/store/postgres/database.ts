@@ -3,14 +3,13 @@
 // - Writes of records go one after the other, also those of other programs: each transaction takes the same advisory lock
 //   first, so that what one has read stays true until it commits. Works that wait share a transaction (sql/commit-group.ts).
 //   The journal has a connection of its own and takes no lock (journal.ts).
-// - Before each write the program is asked whether it still may (exclusive-use.ts).
 
 import { CompiledQuery, Kysely, PostgresDialect, type PostgresPoolClient } from "kysely";
 import pg from "pg";
 import type { Page } from "../../lib/page.ts";
 import { type Database, StoreUnusable } from "../sql/database.ts";
 import type { Schema } from "../sql/schema.generated.ts";
-import { BEGIN, type ConnectionConfig, configOf, serverOf } from "./connection.ts";
+import { ANSWER_MS, BEGIN, type ConnectionConfig, configOf, serverOf } from "./connection.ts";
 import { asUnavailable, explain } from "./errors.ts";
 import { LOCKS, migrate } from "./migrate.ts";
 import { StatementNames } from "./statements.ts";
@@ -23,30 +22,17 @@ const RECORDS_LOCK = 2;
 const BYTES_PER_CHAR_MAX = 8;
 const DURABLE = Promise.resolve();
 
-/** Whether this program may write. */
-export interface WriteGuard {
-  /** @throws JournalUnavailable when it may not, now or any more */
-  mayWrite(): Promise<void>;
-  /** Why it never will again; null while it may. */
-  readonly problem: string | null;
-}
-
 export interface PostgresDatabase extends Database {
   readonly config: ConnectionConfig;
   /** Host and database, for texts: without user and password. */
   readonly server: string;
-  readonly guard: WriteGuard;
   close(): Promise<void>;
 }
 
 export interface PostgresOptions {
-  /** Asked before each write; nothing else writes to the database when absent. */
-  readonly guard?: WriteGuard;
   /** Whether the connections are a pooler's, for one transaction each. */
   readonly isPooled?: boolean;
 }
-
-const UNGUARDED: WriteGuard = { mayWrite: async () => {}, problem: null };
 
 /**
  * Connects, and migrates.
@@ -56,31 +42,36 @@ const UNGUARDED: WriteGuard = { mayWrite: async () => {}, problem: null };
  */
 export async function openPostgres(
   url: string,
-  { guard = UNGUARDED, isPooled = false }: PostgresOptions = {},
+  { isPooled = false }: PostgresOptions = {},
 ): Promise<PostgresDatabase> {
   const config = configOf(url, isPooled);
-  const pool = new pg.Pool({ ...config, max: CONNECTIONS_MAX });
+  const server = serverOf(url);
+  await brought(config, server);
+  // A pipelining connection is given up when it does not answer in time.
+  const pool = new pg.Pool({ ...config, query_timeout: ANSWER_MS, pipeline: true, max: CONNECTIONS_MAX });
   // A connection that is lost while nobody uses it: the next one to ask gets another.
   pool.on("error", () => {});
   // One that is lost while it is used: its queries reject.
   pool.on("connect", (client) => client.on("error", () => {}));
-  const server = serverOf(url);
-  try {
-    const client = await pool.connect();
-    try {
-      await migrate(client, server);
-    } finally {
-      client.release();
-    }
-  } catch (error) {
-    await pool.end();
-    throw error instanceof StoreUnusable ? error : new StoreUnusable(explain(error, server));
-  }
-  return handle(pool, { config, server, guard });
+  return handle(pool, { config, server });
 }
 
-function handle(pool: pg.Pool, of: Pick<PostgresDatabase, "config" | "server" | "guard">): PostgresDatabase {
-  const { server, guard } = of;
+/** Brings the schema to the newest one, which may take long. */
+async function brought(config: ConnectionConfig, server: string): Promise<void> {
+  const client = new config.Client(config);
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    await migrate(client, server);
+  } catch (error) {
+    throw error instanceof StoreUnusable ? error : new StoreUnusable(explain(error, server));
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+function handle(pool: pg.Pool, of: Pick<PostgresDatabase, "config" | "server">): PostgresDatabase {
+  const { server } = of;
   const names = new StatementNames();
   const run = (on: pg.Pool | pg.PoolClient, text: string, parameters: readonly unknown[]) => {
     const name = names.of(text);
@@ -125,7 +116,6 @@ function handle(pool: pg.Pool, of: Pick<PostgresDatabase, "config" | "server" | 
       return within(await reading<Row & Measured>(bounded, [...parameters, bytesMax]), charsMax, bytesMax);
     },
     async transaction(work) {
-      await guard.mayWrite();
       let isCommitting = false;
       try {
         return await kysely.transaction().execute(async (db) => {
@@ -141,7 +131,7 @@ function handle(pool: pg.Pool, of: Pick<PostgresDatabase, "config" | "server" | 
     durable: () => DURABLE,
     durableJob: () => DURABLE,
     explained,
-    damage: () => guard.problem,
+    damage: () => null,
     async close() {
       await kysely.destroy();
       // It closes only what it has used.

@@ -11,7 +11,6 @@ const NO_DATABASE = "3D000";
 const FORBIDDEN = "42501";
 /** The user is not known, or its password is wrong. */
 const REFUSED: ReadonlySet<string | null> = new Set(["28000", "28P01"]);
-const LOCK_TIMEOUT = "55P03";
 const DISK_FULL = "53100";
 const TOO_MANY_CONNECTIONS = "53300";
 
@@ -36,11 +35,6 @@ function codeOf(error: unknown): string | null {
 /** Whether the server answered: then a COMMIT that it was sent has not been made. */
 export function isAnswer(error: unknown): boolean {
   return SQLSTATE.test(codeOf(error) ?? "");
-}
-
-/** Whether another connection held a lock for longer than was to be waited. */
-export function isLockTimeout(error: unknown): boolean {
-  return codeOf(error) === LOCK_TIMEOUT;
 }
 
 /**

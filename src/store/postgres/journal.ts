@@ -23,7 +23,7 @@ import { failedValues, fixedColumns, progressValues } from "../sql/job-columns.t
 import { type ImageRows, imageOf } from "../sql/job-image.ts";
 import { tallyOf, toTrace } from "../sql/jobs.ts";
 import type { Schema } from "../sql/schema.generated.ts";
-import { BEGIN } from "./connection.ts";
+import { ANSWER_MS, BEGIN } from "./connection.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { asUnavailable, scopeOf } from "./errors.ts";
 import { type JobParts, partsOf } from "./journal-parts.ts";
@@ -52,15 +52,13 @@ const MUTEX = "connection";
 export class PostgresJournal implements Journal {
   readonly #config: PostgresDatabase["config"];
   readonly #server: string;
-  readonly #guard: PostgresDatabase["guard"];
   readonly #turns = new KeyedMutex();
   #connection: { readonly client: pg.Client; readonly sql: Statements } | null = null;
   #unsure = NONE;
 
-  constructor({ config, server, guard }: PostgresDatabase) {
+  constructor({ config, server }: PostgresDatabase) {
     this.#config = config;
     this.#server = server;
-    this.#guard = guard;
   }
 
   async commit(batch: readonly JobChanges[]): Promise<CommitAnswer> {
@@ -179,7 +177,6 @@ export class PostgresJournal implements Journal {
     ) => Promise<{ readonly value: T; readonly pending: readonly Promise<unknown>[] }>,
   ): Promise<T> {
     return this.#turns.run(MUTEX, async () => {
-      await this.#guard.mayWrite();
       let isCommitting = false;
       try {
         const { client, sql } = await this.#connected();
@@ -197,7 +194,7 @@ export class PostgresJournal implements Journal {
 
   async #connected() {
     if (this.#connection !== null) return this.#connection;
-    const client = new this.#config.Client({ ...this.#config, pipeline: true });
+    const client = new this.#config.Client({ ...this.#config, query_timeout: ANSWER_MS, pipeline: true });
     // Its queries reject; the next one connects again.
     client.on("error", () => {
       if (this.#connection?.client === client) this.#connection = null;

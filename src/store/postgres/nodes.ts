@@ -67,12 +67,7 @@ export class PostgresNodes implements NodeRecords {
     { config, server }: { readonly config: ConnectionConfig; readonly server: string },
     limitMs: number,
   ) {
-    this.#config = {
-      ...config,
-      connectionTimeoutMillis: limitMs,
-      query_timeout: limitMs,
-      statement_timeout: limitMs,
-    };
+    this.#config = { ...config, connectionTimeoutMillis: limitMs, query_timeout: limitMs };
     this.#server = server;
   }
 

@@ -7,48 +7,43 @@ import { checkRestored, contentOf, databaseFile } from "../home.ts";
 import { StoreUnusable } from "../sql/database.ts";
 import type { OpenStore, StoreOptions } from "../store.ts";
 import { checkKey, nodeSecret, useOf } from "./cluster.ts";
-import { configOf, serverOf } from "./connection.ts";
 import { openPostgres, type PostgresDatabase } from "./database.ts";
 import { takeDuty } from "./duties.ts";
 import { explain } from "./errors.ts";
-import { ExclusiveUse } from "./exclusive-use.ts";
 import { PostgresJournal } from "./journal.ts";
+import { PostgresNodes } from "./nodes.ts";
 
 /** @throws StoreUnusable */
 export async function openPostgresStore(options: StoreOptions, url: string): Promise<OpenStore> {
   checkRestored(options.home);
   const isPooled = options.databaseIsPooled === true;
-  const server = serverOf(url);
-  const use = new ExclusiveUse(configOf(url, isPooled), server);
+  const database = await openPostgres(url, { isPooled });
   try {
-    await use.begin();
-    const database = await openPostgres(url, { guard: use, isPooled });
-    await checkHome(database, options).catch(async (error: unknown) => {
-      await database.close();
-      throw error;
-    });
-    const journal = new PostgresJournal(database);
-    return {
-      database,
-      journal,
-      needsKey: async () => (await useOf(database)) !== null,
-      checkKey: (ids) => checkKey(database, ids, options),
-      nodeSecret: () => nodeSecret(database),
-      // The server's autovacuum does.
-      shrink: async () => false,
-      takeDuty: (name, owner, forMs) => takeDuty(database, name, owner, forMs),
-      sizes: sizesOf(database),
-      checkAfterUncleanEnd: async () => "usable",
-      async close() {
-        await journal.close();
-        await database.close();
-        await use.end();
-      },
-    };
+    await checkHome(database, options);
   } catch (error) {
-    await use.end();
-    throw error instanceof StoreUnusable ? error : new StoreUnusable(explain(error, server));
+    await database.close();
+    throw error instanceof StoreUnusable ? error : new StoreUnusable(explain(error, database.server));
   }
+  const journal = new PostgresJournal(database);
+  return {
+    database,
+    journal,
+    needsKey: async () => (await useOf(database)) !== null,
+    checkKey: (ids) => checkKey(database, ids, options),
+    sharedByNodes: {
+      secret: () => nodeSecret(database),
+      nodes: (limitMs) => new PostgresNodes(database, limitMs),
+    },
+    // The server's autovacuum does.
+    shrink: async () => false,
+    takeDuty: (name, owner, forMs) => takeDuty(database, name, owner, forMs),
+    sizes: sizesOf(database),
+    checkAfterUncleanEnd: async () => "usable",
+    async close() {
+      await journal.close();
+      await database.close();
+    },
+  };
 }
 
 /**

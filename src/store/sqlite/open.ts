@@ -32,7 +32,7 @@ export function openSqliteStore(options: StoreOptions): OpenStore {
     checkKey: async () => {},
     // It shares its database with nobody.
     takeDuty: async () => true,
-    nodeSecret: null,
+    sharedByNodes: null,
     shrink: () => freeSpace.shrink(),
     async sizes() {
       const [size, wal] = await Promise.all([sizeOf(database.file), sizeOf(`${database.file}-wal`)]);

@@ -1,0 +1,172 @@
+// This program as one node of those that share its database: its lease, the others, and the attempts that they run for each
+// other. Loaded only where there can be other nodes: it brings gRPC and all of TLS along.
+
+import { availableParallelism, totalmem } from "node:os";
+import { Membership, NodeTaken, type Work } from "../cluster/membership.ts";
+import { NodeWatch } from "../cluster/node-watch.ts";
+import type { NodeRecord } from "../cluster/nodes.ts";
+import { clusterTasks } from "../cluster/tasks/cluster-tasks.ts";
+import type { KnownNode } from "../cluster/tasks/slots.ts";
+import { Peers } from "../cluster/wire/peers.ts";
+import { openTaskStreams } from "../cluster/wire/task-stream.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { JobControl } from "../engine/job-control.ts";
+import { JournalUnavailable } from "../engine/journal.ts";
+import type { EngineLog } from "../engine/ports.ts";
+import type { PoolSlots } from "../execution/pools.ts";
+import type { LocalTaskRunner } from "../execution/task-runner.ts";
+import type { Ownership } from "../operations/ownership.ts";
+import { openNodeIdentity } from "../store/node-identity.ts";
+import type { SharedByNodes } from "../store/store.ts";
+import { systemClock, systemRandomness } from "./clock.ts";
+import type { Config } from "./config.ts";
+import { StartFailed } from "./listen.ts";
+import { credentialsOf, type NodeDoorParts, openNodeDoor } from "./node-door.ts";
+import { programVersion } from "./version.ts";
+
+/** What a request may grow by on its way: secrets in a message are encrypted, and what it is wrapped in is small. */
+const MESSAGE_BYTES_MIN = 16 * 1024 * 1024;
+const RENEWALS_PER_LEASE = 5;
+
+export interface NodeParts {
+  readonly home: string;
+  readonly shared: SharedByNodes;
+  readonly slots: PoolSlots;
+  readonly runner: LocalTaskRunner;
+  /** It is made with this node's slots and runner. */
+  readonly engine: () => Engine;
+  readonly log: EngineLog;
+}
+
+export type Node = Awaited<ReturnType<typeof openNode>>;
+
+export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisposableStack) {
+  const { home, shared, slots: own, runner, engine, log } = parts;
+  const identity = await openNodeIdentity(home, systemRandomness.id);
+  const { nodeId } = identity;
+  const leaseMs = config.nodeLeaseSeconds * 1_000;
+  const everyMs = leaseMs / RENEWALS_PER_LEASE;
+  const records = shared.nodes(everyMs);
+  undo.defer(() => records.close());
+  const membership = new Membership({
+    node: {
+      nodeId,
+      name: config.nodeName,
+      version: programVersion(),
+      labels: config.nodeLabels,
+      pools: config.executorPools,
+      totals: { cpus: availableParallelism(), memory_bytes: totalmem() },
+    },
+    records,
+    leaseMs,
+    load: () => ({
+      reserved: Object.fromEntries(
+        Object.entries(own.snapshot()).map(([pool, { in_use }]) => [pool, in_use]),
+      ),
+      jobsOwned: engine().openJobs,
+      tasksRunning: runner.running,
+    }),
+    newId: systemRandomness.id,
+    clock: systemClock,
+    log,
+  });
+  const owner = () => membership.owner;
+  const ownership: Ownership = { owner, living: () => records.living() };
+  const credentials = credentialsOf(config, await shared.secret());
+  const messageBytesMax = Math.max(MESSAGE_BYTES_MIN, 2 * config.bodyBytesMax);
+  const peers = new Peers({ credentials, messageBytesMax, clock: systemClock });
+  undo.defer(() => peers.close());
+  let programLost = () => {};
+  const watch = new NodeWatch({
+    nodeId,
+    records,
+    everyMs,
+    onOthers: (others) => tasks.slots.nodesAre(others.map(knownNode)),
+    onOver: (owners) => {
+      for (const host of owners) tasks.peers.ended(host);
+      programLost();
+    },
+    clock: systemClock,
+    log,
+  });
+  const tasks = clusterTasks({
+    owner,
+    leaseMs,
+    ownLeaseLeftMs: () => membership.leftMs,
+    connect: openTaskStreams(peers, (other) => watch.addressOf(other)),
+    own,
+    local: runner,
+    engine,
+    clock: systemClock,
+    log,
+  });
+  const work: Work = {
+    begin(next) {
+      engine().takeUp(next);
+      programLost();
+    },
+    async takeOver() {
+      const jobs = await engine().recover();
+      if (jobs > 0) programLost();
+      return jobs;
+    },
+    giveUp(reason) {
+      engine().giveUp(reason);
+      tasks.leaseLost();
+    },
+    ended: () => runner.ended(),
+    mayRunUntil: (steadyMs) => runner.mayRunUntil(steadyMs, () => membership.check()),
+  };
+  let address: string | null = null;
+  return {
+    nodeId,
+    owner,
+    ownership,
+    tasks,
+    /** Listens for the other nodes. @returns control of jobs wherever they are. @throws StartFailed */
+    async openDoor(
+      door: Omit<NodeDoorParts, "owner" | "nodes" | "peers" | "host" | "credentials" | "messageBytesMax">,
+    ): Promise<JobControl> {
+      const opened = await openNodeDoor(
+        config,
+        { ...door, owner, nodes: records, peers, host: tasks.host, credentials, messageBytesMax },
+        undo,
+      );
+      address = opened.address;
+      return opened.control;
+    },
+    /**
+     * Registers the node; from now on it works under its lease.
+     *
+     * @param onProgramLost called when another program was lost, or this one has another name
+     * @throws StartFailed
+     */
+    async join(onProgramLost: () => void): Promise<void> {
+      programLost = onProgramLost;
+      try {
+        await membership.join(work, address, identity.isInPlace ? "any" : []);
+      } catch (error) {
+        if (!(error instanceof NodeTaken || error instanceof JournalUnavailable)) throw error;
+        throw new StartFailed(error.message);
+      }
+      await identity.settle();
+    },
+    /** Takes over what no living node has, now and from now on. */
+    async start(): Promise<void> {
+      await Promise.all([membership.start(), watch.start()]);
+    },
+    /** To be called when nothing runs any more: other nodes may take over at once what is left. */
+    async leave(): Promise<void> {
+      watch.stop();
+      await membership.leave();
+    },
+  };
+}
+
+function knownNode({ nodeId, status, pools, reserved }: NodeRecord): KnownNode {
+  const known = Object.entries(pools).map(([pool, capacity]) => {
+    const free = Math.max(0, capacity - (reserved[pool] ?? 0));
+    return [pool, { capacity, free }] as const;
+  });
+  return { nodeId, isReady: status === "ready", pools: Object.fromEntries(known) };
+}
