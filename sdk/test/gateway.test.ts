@@ -293,7 +293,7 @@ describe("a connection that breaks", () => {
       seen.push(event);
       if (event.type === "job_running" && second === null) {
         await first.kill();
-        second = await startProgram({ args: ["gateway"], home });
+        second = await startGatewayHere({ command: "gateway", home });
         proxy.leadTo(second.url);
         await own.runs.cancel(run_id);
       }

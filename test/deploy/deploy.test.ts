@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { ask, startGateway } from "../support/gateway-api.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const inDeploy = (name: string) => join(root, "deploy", name);
@@ -51,7 +52,7 @@ describe("alerts.yml", { skip: missing("promtool") }, () => {
   });
 
   test("names metrics that the program has, and promtool has nothing to say about these", async () => {
-    await using program = await startGateway();
+    await using program = await startGatewayHere();
     const { text } = await ask(program, "GET", "/metrics?format=prometheus");
     const { code, said } = await run("promtool", ["check", "metrics"], text);
     assert.deepEqual([code, said], [0, ""]);

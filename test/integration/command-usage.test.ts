@@ -5,8 +5,8 @@ import { existsSync } from "node:fs";
 import { test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { aggregator, executor, graph, router } from "../support/graphs.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { run } from "../support/job-watch.ts";
-import { startProgram } from "../support/program.ts";
 import { call } from "../support/runtime-api.ts";
 
 const skip = !existsSync("/proc/self/stat") && "needs /proc";
@@ -14,7 +14,7 @@ const skip = !existsSync("/proc/self/stat") && "needs /proc";
 test("every attempt records its CPU time and its peak memory, and the summary adds them up", {
   skip,
 }, async () => {
-  await using program = await startProgram();
+  await using program = await startRuntimeHere();
   const python = (source: string) => ["python3", "-c", `import time, sys\n${source}`];
   const burn = "while time.process_time() < 0.3: pass";
   const nodes = [

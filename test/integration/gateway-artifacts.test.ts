@@ -302,12 +302,15 @@ describe("kill -9", () => {
     try {
       const jobId = await createJob(program, graph("long", [talking(20_000, 1_100)]));
       const runId = String((await completed(program, jobId)).run.run_id);
-      for (const file of ["events.001.jsonl", "events.002.jsonl"]) {
+      for (const [file, startAgain] of [
+        ["events.001.jsonl", startGateway],
+        ["events.002.jsonl", startGatewayHere],
+      ] as const) {
         const list = ask(program, "GET", `/runs/${runId}/artifacts`).catch(() => null);
         await until(`${file} is being written`, () => existsSync(join(folderOf(program, runId), file)));
         await program.kill();
         await list;
-        program = await startGateway({ home });
+        program = await startAgain({ home });
       }
       const listed = await remade(program, runId);
       assert.ok(idsOf(listed).includes("events_jsonl_001") && idsOf(listed).includes("logs_jsonl_001"));
@@ -338,7 +341,7 @@ describe("kill -9", () => {
       }
       await program.kill();
       await writeFile(gate, "");
-      program = await startGateway({ home });
+      program = await startGatewayHere({ home });
       assert.equal((await ended(program, runId)).of("job_recovered").length, 1);
       const listed = await remade(program, runId);
       const events = await walk(program, `/runs/${runId}/events`);

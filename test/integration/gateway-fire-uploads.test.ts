@@ -189,7 +189,7 @@ test("SIGTERM with open streams and an upload under way: it ends well, and the n
     // One that was killed a moment ago may still be on its way out; one that stays, stays for minutes.
     if (seesProcesses) await until("no process is left", () => processesWith(home).length === 0);
 
-    await using second = await startGateway({ home });
+    await using second = await startGatewayHere({ home });
     assert.deepEqual(await incoming(second), []);
     assert.equal((await kept(second)).length, 1);
     await happens(second, runId, "job_completed");

@@ -133,7 +133,8 @@ test(`${KILLS} times kill -9 between effect and answer: a retry with the same ke
       await killSometime(program, kill, random.between(3, 12), promised);
       const first = await Promise.all(before);
       const committed = new Set(promisesIn(home));
-      program = await startGateway({ home, env });
+      // The last one is not killed.
+      program = await (kill < KILLS - 1 ? startGateway : startGatewayHere)({ home, env });
       for (const [i, { effect, key }] of requests.entries()) {
         const [answered, retried] = [first[i] ?? null, await effect.send(program, key)];
         assert.ok(retried.status < 300, retried.text);
@@ -194,7 +195,8 @@ test(`${CONTROL_KILLS} times kill -9 around the control of whole jobs: a retry w
       await killSometime(program, kill, random.between(2, 12), promised);
       const first = await Promise.all(before);
       const committed = new Set(promisesIn(home));
-      program = await startGateway({ home, env });
+      // The last one is not killed.
+      program = await (kill < CONTROL_KILLS - 1 ? startGateway : startGatewayHere)({ home, env });
       for (const [i, { jobId, status, send, runs }] of jobs.entries()) {
         const answered = first[i] ?? null;
         const retried = await send();

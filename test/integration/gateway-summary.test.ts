@@ -173,7 +173,7 @@ describe("observability-summary", () => {
         type === "sandbox_job_started" && agent_id === "second";
       await happens(crashed, runId, isSecond);
       await crashed.kill();
-      crashed = await startGateway({ home });
+      crashed = await startGatewayHere({ home });
       await happens(crashed, runId, "job_recovered");
       await gates.open(gate);
       const over = await ended(crashed, runId);

@@ -6,6 +6,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { executor, graph } from "../support/manifests.ts";
 import { processesWith, seesProcesses } from "../support/processes.ts";
 import { type Program, startProgram, temporaryHome } from "../support/program.ts";
@@ -72,7 +73,7 @@ describe("asked to stop while commands run", { concurrency: true }, () => {
       assert.match(first.output(), /open jobs? will resume at the next start/);
       await streams;
 
-      await using second = await startProgram({ home, env });
+      await using second = await startRuntimeHere({ home, env });
       await endedWell(second, jobs.work);
       const interrupted = await typesOf(second, jobs.work);
       assert.ok(interrupted.includes("job_recovered"), "the history says that the job was carried on");
@@ -101,7 +102,7 @@ describe("asked to stop while commands run", { concurrency: true }, () => {
       await stopped;
       const tookMs = performance.now() - askedAtMs;
 
-      await using second = await startProgram({ home, env });
+      await using second = await startRuntimeHere({ home, env });
       await endedWell(second, jobId);
       const result = JSON.stringify((await jobDetail(second, jobId)).job.result);
       // On a machine that stood still its time may be over before it has seen the gate; then all of it was waited for.
@@ -131,7 +132,7 @@ describe("asked to stop while commands run", { concurrency: true }, () => {
         else if (answer !== null) assert.equal(answer.status, 503, JSON.stringify(answer.body));
       }
       await first.exited;
-      await using second = await startProgram({ home, env });
+      await using second = await startRuntimeHere({ home, env });
       for (const jobId of accepted) await endedWell(second, jobId);
     } finally {
       await rm(home, { recursive: true, force: true });

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
+import { startRuntimeHere } from "../support/in-process.ts";
 import { executor, graph, oneCommand } from "../support/manifests.ts";
 import { asSeenBy, onOwnDisk, whyNoMounts } from "../support/mounts.ts";
 import { type Program, startProgram, temporaryHome } from "../support/program.ts";
@@ -171,7 +172,7 @@ test("a store that takes no writes when the program is asked to stop: it stops, 
       assert.deepEqual(await first.stop(), { code: 0, signal: null });
       assert.match(first.output(), /what could not be written is repeated at the next start/);
     }
-    await using second = await startProgram({ home });
+    await using second = await startRuntimeHere({ home });
     await endedWell(second, waiting);
     const { result } = (await jobDetail(second, waiting)).job;
     assert.match(

@@ -15,6 +15,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { executor, graph } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import * as runtimeApi from "../support/runtime-api.ts";
 import { until } from "../support/until.ts";
@@ -53,7 +54,7 @@ test("a run is queued while its task waits for a slot and none runs", async () =
     await becomes(second, "queued");
 
     await program.kill();
-    program = await startGateway({ home, env });
+    program = await startGatewayHere({ home, env });
     await becomes(first, "running");
     await becomes(second, "queued");
     await want(third, "cancelled");

@@ -151,7 +151,7 @@ test("a program that is killed in the middle of a removal has whole runs, and fi
     [],
   );
 
-  await using second = await startGateway({ home });
+  await using second = await startGatewayHere({ home });
   const { runs } = await gc(second, { older_than_days: 1 });
   assert.equal((runs as JsonObject).count, left - 1);
   for (const [table, rows] of [

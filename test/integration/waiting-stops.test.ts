@@ -16,6 +16,7 @@ import {
   walk,
 } from "../support/gateway-api.ts";
 import { graph, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
 import { sized } from "../support/long.ts";
 import { temporaryHome } from "../support/program.ts";
 import { rowsOf } from "../support/stored-rows.ts";
@@ -58,7 +59,7 @@ test("SIGTERM answers requests that wait as without waiting, and what they start
     }
     for (const item of (await jobBatch).body.items as readonly JsonObject[]) assert.equal(item.status, 201);
 
-    await using next = await startGateway({ home, env });
+    await using next = await startGatewayHere({ home, env });
     const found = (await walk(next, path)).map(({ run_id: id }) => id);
     assert.deepEqual(found.toSorted(), runIds.toSorted());
     const { data } = await call(await runtimeApiOf(next), "GET", "/jobs?include_terminal=false");
@@ -85,7 +86,7 @@ test("kill -9 while a request waits: a retry with the same key waits for the sam
     await first.kill();
     assert.equal(await lost, "lost");
 
-    await using second = await startGateway({ home, env });
+    await using second = await startGatewayHere({ home, env });
     const retried = ask(second, "POST", path, { body: {}, headers });
     await untilWaiting(second, 1);
     await call(second, "POST", `/jobs/${jobId}/cancel`);
@@ -143,7 +144,8 @@ test(`${KILLS} times kill -9 around batches: all of one or nothing is there, and
         seen[count === 0 ? "nothing" : "all"]++;
       }
 
-      program = await startGateway({ home, env });
+      // The last one is not killed.
+      program = await (kill < KILLS - 1 ? startGateway : startGatewayHere)({ home, env });
       const retried = await ask(program, "POST", path, { body: { items }, headers: keyed(`batch-${kill}`) });
       assert.equal(retried.status, 200, retried.text);
       assert.equal(retried.headers.get("idempotency-replayed") === "true", runs === ITEMS);
