@@ -5,8 +5,8 @@ import type { JobChanges } from "../../engine/journal.ts";
 
 /** Rows that are written before everything else has its turn: a few milliseconds. */
 export const ROWS_AT_ONCE = 300;
-/** Characters of one event segment; a batch with more is written as several. */
-const SEGMENT_CHARS_MAX = 256 * 1024;
+/** Characters of one event segment; a batch with more is written as several. Twice as many are a string of its own pages (text-stream.ts). */
+const SEGMENT_CHARS_MAX = 64 * 1024;
 
 const LISTS = [
   "agents",

@@ -13,7 +13,7 @@ import { atMost, type Db, pageQuery, query } from "./query.ts";
 const SEGMENTS_PER_PAGE = 128;
 const SEGMENTS_PER_LOOK_BACK = 4;
 /** Characters of a page of segments, unless a single one has more: reading them blocks the event loop. */
-const PAGE_CHARS_MAX = 512 * 1024;
+const PAGE_CHARS_MAX = 128 * 1024;
 
 interface Segment {
   readonly firstSeq: number;
