@@ -156,21 +156,24 @@ export function placeVariables(place: WebUiPlace, port: number): Readonly<Record
 
 /** The picture of a graph that the page draws. */
 export function graphPicture(manifest: JsonObject) {
-  const nodes = objectsIn(manifest.nodes).map(({ node_id = null, agent_type = null, role = null }) => ({
-    node_id,
-    agent_type,
-    role,
-  }));
-  const edges = objectsIn(manifest.edges).map(
-    ({ from_node = null, to_node = null, message_type = null }) => ({
-      from_node,
-      to_node,
-      message_type,
-    }),
-  );
-  return { nodes, edges };
+  return {
+    nodes: objectsIn(manifest.nodes).map(pictureOfNode),
+    edges: objectsIn(manifest.edges).map(pictureOfEdge),
+  };
 }
 
-function objectsIn(list: JsonValue | undefined): readonly JsonObject[] {
+export const pictureOfNode = ({ node_id = null, agent_type = null, role = null }: JsonObject) => ({
+  node_id,
+  agent_type,
+  role,
+});
+
+export const pictureOfEdge = ({ from_node = null, to_node = null, message_type = null }: JsonObject) => ({
+  from_node,
+  to_node,
+  message_type,
+});
+
+export function objectsIn(list: JsonValue | undefined): readonly JsonObject[] {
   return Array.isArray(list) ? list.filter(isObject) : [];
 }

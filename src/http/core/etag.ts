@@ -5,7 +5,7 @@
 //   with it.
 // - A tag that was never sent is stale. A check sum in the tag reveals it, so that nothing is stored.
 
-import { hash } from "node:crypto";
+import { createHash, hash } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { Problem } from "./problem.ts";
 
@@ -24,8 +24,15 @@ const SHOWN_CHARS = 16;
 const CHECK_CHARS = 8;
 
 /** The ETag of an answer. @param body everything it shows */
-export function etagOf(resource: Versioned, body: string): string {
-  return tagOf(resource, hash("sha256", body, "hex").slice(0, SHOWN_CHARS));
+export function etagOf(resource: Versioned, body: string | readonly Buffer[]): string {
+  const digest = typeof body === "string" ? hash("sha256", body, "hex") : hashOf(body);
+  return tagOf(resource, digest.slice(0, SHOWN_CHARS));
+}
+
+function hashOf(pieces: readonly Buffer[]): string {
+  const whole = createHash("sha256");
+  for (const piece of pieces) whole.update(piece);
+  return whole.digest("hex");
 }
 
 /** The ETag of content without a revision: a hash of its bytes. */

@@ -1,4 +1,7 @@
-// An answer of any length, sent as it is made.
+// An answer of any length, made a little at a time.
+//
+// No text of it is longer than 128 KB, about: V8 keeps a longer string in pages of its own, and gives those back to the
+// system within a pause, all that have died since the last full collection at once.
 
 import { Readable } from "node:stream";
 import { scheduler } from "node:timers/promises";
@@ -11,6 +14,23 @@ import { scheduler } from "node:timers/promises";
  */
 export function textStream(chunks: AsyncIterable<string> | Iterable<string>): Readable {
   return Readable.from(inTurns(chunks));
+}
+
+/** Characters of a piece of a long answer, about. */
+export const PIECE_CHARS = 64 * 1024;
+
+/** The chunks as bytes, in a few pieces; everything else has its turn after each chunk. */
+export async function inPieces(chunks: AsyncIterable<string> | Iterable<string>): Promise<readonly Buffer[]> {
+  const pieces: Buffer[] = [];
+  let text = "";
+  for await (const chunk of inTurns(chunks)) {
+    text += chunk;
+    if (text.length < PIECE_CHARS) continue;
+    pieces.push(Buffer.from(text));
+    text = "";
+  }
+  if (text !== "") pieces.push(Buffer.from(text));
+  return pieces;
 }
 
 /** The chunks of a short answer as one text: cheaper to send. */

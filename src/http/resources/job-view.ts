@@ -13,7 +13,7 @@ import { readSummary, reasonMembers } from "../../runs/history/summary.ts";
 import { readHistory } from "../../runs/run-history.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { noPaths, ofEach, secretPathsIn } from "../../security/secret-detection.ts";
-import { joined, listText, textStream } from "../core/text-stream.ts";
+import { inPieces, listText } from "../core/text-stream.ts";
 import { Type } from "../core/type.ts";
 import { historyOf, type RunParts } from "./find-run.ts";
 import { ObservabilitySummarySchema } from "./results.ts";
@@ -171,8 +171,8 @@ export async function renderJobAfter(
  *
  * @throws DomainError `conflict` when the content of the job's bundle is gone
  */
-export function renderFullJob(parts: JobViewParts, job: JobView): Promise<string> {
-  return joined(textStream(fullJob(parts, job)));
+export function renderFullJob(parts: JobViewParts, job: JobView): Promise<readonly Buffer[]> {
+  return inPieces(fullJob(parts, job));
 }
 
 async function* fullJob(parts: JobViewParts, job: JobView): AsyncGenerator<string> {

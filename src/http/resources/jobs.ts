@@ -22,7 +22,7 @@ import {
   renderJob,
   renderJobAfter,
 } from "./job-view.ts";
-import { type PageParts, sendJson, sendPage } from "./lists.ts";
+import { type PageParts, sendJson, sendPage, sendPieces } from "./lists.ts";
 import {
   idempotencyKeyHeader,
   ifMatchHeader,
@@ -173,12 +173,13 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
           throw invalidParameters(oneMistake("include", "not_allowed", message));
         }
         const isFull = (view ?? include) === "full";
-        const body = await (isFull ? renderFullJob(parts, job) : renderCompactJob(parts, job));
+        const body = isFull ? await renderFullJob(parts, job) : await renderCompactJob(parts, job);
         const etag = etagOf(versioned(job), body);
         // Hashing a long answer takes milliseconds, and so does sending it.
         if (isFull) await scheduler.yield();
         if (notModified(request, etag)) return reply.code(304).header("etag", etag).send();
-        return sendJson(reply.header("etag", etag), body);
+        reply.header("etag", etag);
+        return typeof body === "string" ? sendJson(reply, body) : sendPieces(reply, body);
       },
     }),
 

@@ -1,5 +1,6 @@
 // Lists as answers: a page at a time in the gateway, whole in the runtime API, whose text is made as it is sent.
 
+import { Readable } from "node:stream";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { JsonObject } from "../../engine/json.ts";
 import type { Page } from "../../lib/page.ts";
@@ -9,7 +10,7 @@ import { readHistory } from "../../runs/run-history.ts";
 import type { Position } from "../core/page-token.ts";
 import type { PageToRead, Paging } from "../core/paging.ts";
 import { pathOf } from "../core/path-of.ts";
-import { textStream } from "../core/text-stream.ts";
+import { inPieces, listText, PIECE_CHARS, textStream } from "../core/text-stream.ts";
 import type { FindRun, FoundRun } from "./find-run.ts";
 
 /** @template Place a row's sort key, from which the list goes on */
@@ -34,6 +35,18 @@ const asPage = <Row>(rows: readonly Row[] | Page<Row>): Page<Row> =>
 export function sendJson(reply: FastifyReply, body: string): FastifyReply {
   return reply.type("application/json; charset=utf-8").send(body);
 }
+
+/** JSON that was made in pieces. */
+export function sendPieces(reply: FastifyReply, pieces: readonly Buffer[]): FastifyReply {
+  const [first] = pieces;
+  const isOne = first !== undefined && pieces.length === 1;
+  return reply
+    .type("application/json; charset=utf-8")
+    .header("content-length", bytesIn(pieces))
+    .send(isOne ? first : Readable.from(pieces));
+}
+
+const bytesIn = (pieces: readonly Buffer[]) => pieces.reduce((bytes, piece) => bytes + piece.length, 0);
 
 // --------------------------------------------------------------------------------------------- gateway
 
@@ -60,7 +73,24 @@ export async function sendPage<Row>(
   const page = readPage(parts, request);
   const { rows, isCut } = asPage(await list.rows(page.fetch, page.after));
   const { items, next_page_token: next } = parts.paging.answer(page, rows, list.positionOf, isCut);
-  return sendItems(reply, items.map(list.render), next, remarksOf(list.remarks?.()));
+  const text = pageText(items, list.render, next, remarksOf(list.remarks?.()));
+  return items.length <= FEW_ROWS
+    ? sendJson(reply, [...text].join(""))
+    : sendPieces(reply, await inPieces(text));
+}
+
+/** They are read and rendered in a millisecond or two. */
+const FEW_ROWS = 50;
+
+function* pageText<Row>(
+  items: readonly Row[],
+  render: (row: Row) => string,
+  next: string | null,
+  remarks: string,
+) {
+  yield '{"items":';
+  yield* listText(items, (rows) => `[${rows.map(render).join(",")}]`);
+  yield `,"next_page_token":${JSON.stringify(next)}${remarks}}`;
 }
 
 /** As JSON members behind others. */
@@ -70,16 +100,8 @@ function remarksOf(remarks: JsonObject = {}): string {
     .join("");
 }
 
-function sendItems(
-  reply: FastifyReply,
-  items: readonly string[],
-  next: string | null,
-  remarks = "",
-): FastifyReply {
-  return sendJson(
-    reply,
-    `{"items":[${items.join(",")}],"next_page_token":${JSON.stringify(next)}${remarks}}`,
-  );
+function sendItems(reply: FastifyReply, items: readonly string[], next: string | null): FastifyReply {
+  return sendJson(reply, `{"items":[${items.join(",")}],"next_page_token":${JSON.stringify(next)}}`);
 }
 
 /** One event of a history as a page shows it, as JSON; null leaves it out. */
@@ -207,6 +229,10 @@ export async function* historyText(
         text += separator + record;
         separator = ",";
       }
+      if (text.length >= PIECE_CHARS) {
+        yield text;
+        text = "";
+      }
       if (slices.isOver) await slices.breathe();
     }
     // A blank, to notice a reader that has left.
@@ -219,8 +245,6 @@ export async function* historyText(
 
 /** Most items of a batch. */
 export const BATCH_ITEMS_MAX = 1_000;
-
-const PIECE_CHARS = 64 * 1024;
 
 /**
  * `{"items":[…]}` in pieces, as fast as the client reads: items may hold whole records.

@@ -15,14 +15,16 @@ import type { GatewayRecords, RunRecord } from "../../launch/records.ts";
 import { madeOnce } from "../../lib/async.ts";
 import type { RunStore } from "../../runs/store/run-store.ts";
 import served from "../../web/dashboard/served.json" with { type: "json" };
-import { graphPicture } from "../../web/inject.ts";
+import { objectsIn, pictureOfEdge, pictureOfNode } from "../../web/inject.ts";
 import { webUiFiles } from "../../web/write-web-ui.ts";
 import { type Content, contentOf, sendContent } from "../core/content.ts";
 import { Problem, shown } from "../core/problem.ts";
 import { addRoutes, get } from "../core/route.ts";
+import { inPieces, listText } from "../core/text-stream.ts";
 import { Type } from "../core/type.ts";
 import { artifactNotFound } from "./artifacts.ts";
 import { findRun } from "./find-run.ts";
+import { sendPieces } from "./lists.ts";
 
 export interface Parts {
   readonly records: Pick<GatewayRecords, "run" | "job">;
@@ -76,7 +78,10 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
   );
   api.get<RunParams>("/runs/:run_id/dashboard/config.json", hidden, async (request, reply) => {
     const run = await findRun(parts, request.params.run_id);
-    return reply.header("cache-control", "no-store").send(await pageConfig(parts, run));
+    return sendPieces(
+      reply.header("cache-control", "no-store"),
+      await inPieces(await pageConfig(parts, run)),
+    );
   });
   api.get<FileParams>("/runs/:run_id/dashboard/:file", hidden, (request, reply) =>
     send(request, reply, request.params.file),
@@ -110,15 +115,14 @@ async function readParts(): Promise<ReadonlyMap<string, Content>> {
   return new Map(await Promise.all(parts));
 }
 
-/** What the page shows, and where it reads it; relative to this document. */
-async function pageConfig(parts: Parts, run: RunRecord) {
+/** What the page shows, and where it reads it; relative to this document. As JSON, a few nodes at a time. */
+async function pageConfig(parts: Parts, run: RunRecord): Promise<Iterable<string>> {
   const job = await parts.records.job(run.jobId);
   const fingerprint = job?.bundleFingerprint ?? null;
   const manifest = fingerprint === null ? null : await manifestOf(parts, fingerprint);
-  return {
+  const config = {
     title: job?.name ?? run.runId,
     run_id: run.runId,
-    graph: manifest === null ? null : graphShown(manifest),
     run: `../../${encodeURIComponent(run.runId)}`,
     outputs: "../outputs?page_size=200",
     events: "../events/stream",
@@ -127,6 +131,14 @@ async function pageConfig(parts: Parts, run: RunRecord) {
     ends_with_run: false,
     now: isoTime(parts.nowMs()),
   };
+  return configText(config, manifest);
+}
+
+function* configText(config: object, manifest: JsonObject | null): Generator<string> {
+  yield `${JSON.stringify(config).slice(0, -1)},"graph":`;
+  if (manifest === null) yield "null";
+  else yield* graphText(manifest);
+  yield "}";
 }
 
 /** Null when the content was deleted: then the page draws the agents that occur in events. */
@@ -139,9 +151,16 @@ async function manifestOf({ bundles }: Parts, fingerprint: string): Promise<Json
   }
 }
 
-function graphShown(manifest: JsonObject) {
-  const { nodes, edges } = graphPicture(manifest);
-  return { nodes: nodes.slice(0, NODES_SHOWN_MAX), edges: edges.slice(0, EDGES_SHOWN_MAX) };
+function* graphText({ nodes, edges }: JsonObject): Generator<string> {
+  yield '{"nodes":';
+  yield* listText(objectsIn(nodes).slice(0, NODES_SHOWN_MAX), (some) =>
+    JSON.stringify(some.map(pictureOfNode)),
+  );
+  yield ',"edges":';
+  yield* listText(objectsIn(edges).slice(0, EDGES_SHOWN_MAX), (some) =>
+    JSON.stringify(some.map(pictureOfEdge)),
+  );
+  yield "}";
 }
 
 // ----------------------------------------------------------------------------------------------- previews

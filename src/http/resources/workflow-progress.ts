@@ -23,11 +23,11 @@ import type { JobRecord } from "../../runs/job-records.ts";
 import type { LatestView } from "../core/latest-streams.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { jobNotFound } from "../core/runtime-errors.ts";
-import { joined, listText, textStream } from "../core/text-stream.ts";
+import { inPieces, joined, listText, textStream } from "../core/text-stream.ts";
 import { Type } from "../core/type.ts";
 import { runtimeParameterError } from "./api.ts";
 import { findJob, findRuntimeJob, type RunParts, type RuntimeRunParts, runOfJob } from "./find-run.ts";
-import { sendJson } from "./lists.ts";
+import { sendPieces } from "./lists.ts";
 import { ObservabilitySummarySchema } from "./results.ts";
 import { openStream, type StreamParts } from "./run-streams.ts";
 import { labelOf } from "./run-view.ts";
@@ -140,7 +140,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
       handle: async (request, reply) => {
         const job = await findJob(parts, request.params.job_id);
         const run = await runOfJob(parts, job.jobId, request.query.run_id);
-        return sendJson(reply, await joined(textStream(progressOf(parts, job, run))));
+        return sendPieces(reply, await inPieces(progressOf(parts, job, run)));
       },
     }),
   ]);
@@ -235,7 +235,7 @@ export function runtimeRoutes(api: FastifyInstance, parts: RuntimeParts): void {
   api.get<RuntimeRequest>("/jobs/:job_id/workflow-progress", async ({ params }, reply) => {
     const found = await readProgress(journal, params.job_id, { nowMs: nowMs() });
     if (found === null) throw jobNotFound(params.job_id);
-    return sendJson(reply, await joined(textStream(runtimeProgress(parts, found))));
+    return sendPieces(reply, await inPieces(runtimeProgress(parts, found)));
   });
 
   api.get<RuntimeRequest>("/jobs/:job_id/workflow-progress/stream", async (request, reply) => {
