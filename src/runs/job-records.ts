@@ -62,15 +62,17 @@ export function wholeJobOf(jobId: string, { insert, progress }: EndedJob): Whole
   };
 }
 
-/** A job with what only its detail shows; its agents are read by `agents`, as there may be 10,000 of them. */
+/** A job with what only its detail shows; its agents are read by `agents`, as there may be 10,000 of them, its nodes by `manifest`. */
 export interface JobDetail extends WholeJob {
-  readonly manifestJson: string;
   /** Waiting messages by agent index; agents without any are left out. */
   readonly mailboxDepths: ReadonlyMap<number, number>;
   readonly tasks: readonly TaskRecord[];
   /** The newest lines, newest first. */
   readonly recentEvents: readonly string[];
 }
+
+/** How far an agent has come. */
+export type AgentStanding = Pick<AgentRecord, "index" | "status" | "processedMessages" | "lastError">;
 
 /** What a job was made from, and what it came to. */
 export interface JobTexts {
@@ -114,8 +116,12 @@ export interface JobRecords {
   whole(jobId: string): Promise<WholeJob | null>;
   /** @param recentEvents how many of the newest events to bring along */
   detail(jobId: string, recentEvents: number): Promise<JobDetail | null>;
-  /** Of the nodes `fromIndex` up to, not including, `toIndex` of the graph, those that something has come to. */
+  /** Null when there is no such job. */
+  manifest(jobId: string): Promise<string | null>;
+  /** Of the nodes `fromIndex` up to, not including, `toIndex` of the graph, those that something has come to, in its order. */
   agents(jobId: string, fromIndex: number, toIndex: number): Promise<readonly AgentRecord[]>;
+  /** The same without what takes the most memory. */
+  standings(jobId: string, fromIndex: number, toIndex: number): Promise<readonly AgentStanding[]>;
   /** The job's result as JSON; null while it has none, and for a job that is not there. */
   result(jobId: string): Promise<string | null>;
   /** Events behind `afterSeq` in order, a bounded page; empty at the end of what is committed. */

@@ -12,6 +12,7 @@ import { unbegun } from "../../runs/history/progress.ts";
 import type { ObservabilitySummary } from "../../runs/history/summary.ts";
 import { failureMembers } from "../../runs/history/summary.ts";
 import type { JobDetail, JobRecord, JobRecords, WholeJob } from "../../runs/job-records.ts";
+import { LastManifest } from "../../runs/last-manifest.ts";
 import { storedObject } from "../../runs/stored-json.ts";
 
 export interface RenderContext {
@@ -62,10 +63,10 @@ function lastEvent({ lastEventJson, updatedAtMs }: JobRecord): string {
 export async function* renderDetail(
   records: Pick<JobRecords, "agents">,
   detail: JobDetail,
+  nodes: readonly NodeView[],
   summary: ObservabilitySummary,
   context: RenderContext,
 ): AsyncGenerator<string> {
-  const nodes = await nodesOf(detail.manifestJson);
   yield `{"job":${renderJob(detail, summary, context)},` +
     `"summary":{${identity(detail.job)},${aggregate(detail.job, context)}},"agents":[`;
   for (let from = 0; from < nodes.length; from += AGENTS_PER_CHUNK) {
@@ -99,24 +100,14 @@ export function renderJob(
 }
 
 /** What a detail shows of a manifest's node, as far as it is the same in every answer. */
-interface NodeView {
+export interface NodeView {
   readonly nodeId: string;
   /** The members that come first, and those of `outbound_edges`, as JSON. */
   readonly headJson: string;
   readonly edgesJson: string;
 }
 
-let viewedText = "";
-let viewed: readonly NodeView[] = [];
-
-/** Cached: jobs are polled, and many jobs are made from one manifest. */
-async function nodesOf(manifestJson: string): Promise<readonly NodeView[]> {
-  if (manifestJson === viewedText) return viewed;
-  const read = await readNodes(manifestJson);
-  viewed = read;
-  viewedText = manifestJson;
-  return read;
-}
+export const lastNodeViews = new LastManifest(readNodes);
 
 /** The stored manifest was valid when it was accepted, so this only picks fields. */
 async function readNodes(manifestJson: string): Promise<readonly NodeView[]> {

@@ -15,11 +15,11 @@ import { noPaths, type SecretPaths, secretPathsIn } from "../../security/secret-
 import type { JsonBody } from "../core/json-body.ts";
 import { ApiError, jobNotFound, problemsText } from "../core/runtime-errors.ts";
 import { type Query, readBody, readQuery } from "../core/runtime-query.ts";
-import { joined, listText, textStream } from "../core/text-stream.ts";
+import { inPieces, joined, listText } from "../core/text-stream.ts";
 import { Type } from "../core/type.ts";
 import type { RuntimeRunParts } from "./find-run.ts";
-import { ROWS_PER_PAGE, sendJson, sendText, wholeList } from "./lists.ts";
-import { type RenderContext, renderDetail, renderSummary } from "./submitted-job-view.ts";
+import { ROWS_PER_PAGE, sendJson, sendPieces, sendText, wholeList } from "./lists.ts";
+import { lastNodeViews, type RenderContext, renderDetail, renderSummary } from "./submitted-job-view.ts";
 
 export interface Parts extends RuntimeRunParts, RenderContext {
   readonly control: JobControl;
@@ -29,8 +29,8 @@ export interface Parts extends RuntimeRunParts, RenderContext {
 }
 
 const RECENT_EVENTS = 25;
-/** About 500 nodes. */
-const SHORT_MANIFEST_CHARS = 64 * 1024;
+/** Their detail has some 200 KB. */
+const FEW_NODES = 500;
 
 const JobsQuery = Type.Input({
   limit: Type.Integer(),
@@ -63,19 +63,17 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
 
   api.get<JobRequest>("/jobs/:job_id", async ({ params }, reply) => {
     const detail = await journal.detail(params.job_id, RECENT_EVENTS);
-    if (detail === null) throw jobNotFound(params.job_id);
+    const nodes = await lastNodeViews.of(journal, params.job_id);
+    if (detail === null || nodes === null) throw jobNotFound(params.job_id);
     const summary = await readSummary(journal, detail.job, parts.nowMs());
-    const text = renderDetail(journal, detail, summary, parts);
-    return detail.manifestJson.length <= SHORT_MANIFEST_CHARS
-      ? sendJson(reply, await joined(text))
-      : sendText(reply, text);
+    const text = renderDetail(journal, detail, nodes, summary, parts);
+    return nodes.length <= FEW_NODES ? sendJson(reply, await joined(text)) : sendText(reply, text);
   });
 
   api.get<JobRequest>("/jobs/:job_id/agent-graph", async ({ params }, reply) => {
-    const texts = await journal.texts(params.job_id);
-    if (texts === null) throw jobNotFound(params.job_id);
-    const manifest = await storedObject(texts.manifestJson);
-    return sendJson(reply, await joined(textStream(agentGraph(manifest))));
+    const manifestJson = await journal.manifest(params.job_id);
+    if (manifestJson === null) throw jobNotFound(params.job_id);
+    return sendPieces(reply, await inPieces(agentGraph(await storedObject(manifestJson))));
   });
 
   api.post<{ Querystring: Query }>("/jobs/cleanup", async ({ query }) => {
@@ -119,9 +117,9 @@ class ManifestSecrets {
   async of({ journal }: RuntimeRunParts, jobId: string): Promise<SecretPaths> {
     const known = this.#kept.get(jobId);
     if (known !== undefined) return known;
-    const texts = await journal.texts(jobId);
-    if (texts === null) return noPaths;
-    const paths = secretPathsIn(await storedObject(texts.manifestJson));
+    const manifestJson = await journal.manifest(jobId);
+    if (manifestJson === null) return noPaths;
+    const paths = secretPathsIn(await storedObject(manifestJson));
     if (this.#kept.size >= PATHS_KEPT) this.#kept.clear();
     this.#kept.set(jobId, paths);
     return paths;

@@ -136,7 +136,7 @@ test("of a large graph, the nodes of most interest are shown, in its order", asy
     agentType: "router",
     name: `n${i}`,
   }));
-  const agents = [agent(9_999, "failed"), agent(5_000, "running"), agent(3, "done")];
+  const agents = [agent(3, "done"), agent(5_000, "running"), agent(9_999, "failed")];
   const { steps } = await workflowProgress(source({ nodes, agents }));
   assert.equal(steps.length, PROGRESS_NODES_MAX);
   const ids = steps.map((step) => step.step_id);

@@ -3,16 +3,11 @@
 
 import { isoTime } from "../../engine/event.ts";
 import type { Failure } from "../../engine/failure.ts";
-import {
-  type AgentRecord,
-  type AgentStatus,
-  isTerminal,
-  type JobStatus,
-  type TaskRecord,
-} from "../../engine/journal.ts";
+import { type AgentStatus, isTerminal, type JobStatus, type TaskRecord } from "../../engine/journal.ts";
 import { isObject, type JsonObject } from "../../engine/json.ts";
 import type { AgentEnds } from "../../engine/tally.ts";
 import { Slices } from "../../lib/slices.ts";
+import type { AgentStanding } from "../job-records.ts";
 import { textField } from "./line.ts";
 import type { NodeEnd } from "./node-ends.ts";
 
@@ -30,8 +25,8 @@ export interface ProgressSource {
   readonly status: JobStatus;
   /** In the order of the graph. */
   readonly nodes: readonly ProgressNode[];
-  /** Of the nodes that something has come to. */
-  readonly agents: readonly AgentRecord[];
+  /** Of the nodes that something has come to, in the same order. */
+  readonly agents: readonly AgentStanding[];
   readonly tasks: readonly TaskRecord[];
   readonly mailboxDepths: ReadonlyMap<number, number>;
   /** What the history tells of nodes, by their id; empty while the records say all there is. */
@@ -101,6 +96,13 @@ const interest: Readonly<Record<NodeState, number>> = {
   not_reached: 4,
 };
 
+interface Shown {
+  readonly node: ProgressNode;
+  readonly index: number;
+  readonly agent: AgentStanding | undefined;
+  readonly state: NodeState;
+}
+
 /**
  * Works in slices.
  *
@@ -110,26 +112,27 @@ export async function workflowProgress(source: ProgressSource): Promise<{
   readonly steps: readonly StepProgress[];
   readonly agents: readonly AgentProgress[];
 }> {
-  const { nodes, mailboxDepths } = source;
+  const { nodes, agents, mailboxDepths } = source;
   const slices = new Slices();
-  const records = new Map(source.agents.map((agent) => [agent.index, agent]));
   const tasks = new Map(source.tasks.map((task) => [task.agentIndex, task]));
-  const byInterest: { node: ProgressNode; index: number; state: NodeState }[][] = Object.keys(interest).map(
-    () => [],
-  );
+  const byInterest: Shown[][] = Object.keys(interest).map(() => []);
+  let at = 0;
   for (const [index, node] of nodes.entries()) {
     if (slices.isOver) await slices.breathe();
-    const state = stateOf(source, node, records.get(index));
-    byInterest[interest[state]]!.push({ node, index, state });
+    const agent = agents[at]?.index === index ? agents[at++] : undefined;
+    const state = stateOf(source, node, agent);
+    const alike = byInterest[interest[state]]!;
+    if (alike.length < PROGRESS_NODES_MAX) alike.push({ node, index, agent, state });
   }
   if (slices.isOver) await slices.breathe();
   const shown = byInterest
     .flat()
     .slice(0, PROGRESS_NODES_MAX)
     .sort((a, b) => a.index - b.index)
-    .map(({ node, index, state }) => ({
+    .map(({ node, index, agent, state }) => ({
       node,
       index,
+      agent,
       progress: {
         state,
         ...timesOf(source, node, tasks.get(index)),
@@ -144,13 +147,13 @@ export async function workflowProgress(source: ProgressSource): Promise<{
       agent_id: node.nodeId,
       ...progress,
     })),
-    agents: shown.map(({ node, index, progress }) => ({
+    agents: shown.map(({ node, index, agent, progress }) => ({
       agent_id: node.nodeId,
       agent_type: node.agentType,
       ...progress,
-      processed_messages: records.get(index)?.processedMessages ?? 0,
+      processed_messages: agent?.processedMessages ?? 0,
       mailbox_depth: mailboxDepths.get(index) ?? 0,
-      last_error: records.get(index)?.lastError ?? null,
+      last_error: agent?.lastError ?? null,
     })),
   };
 }
@@ -159,7 +162,7 @@ export async function workflowProgress(source: ProgressSource): Promise<{
 function stateOf(
   { status, ends, agentEnds }: ProgressSource,
   { nodeId }: ProgressNode,
-  record: AgentRecord | undefined,
+  record: AgentStanding | undefined,
 ): NodeState {
   const own = record?.status ?? "pending";
   if (own === "failed" || own === "done" || own === "cancelled") return own;

@@ -23,7 +23,6 @@ async function statesOf(h: EngineHarness, jobId: string, given: { manifest: obje
       failureJson: null,
       tally: progress.tally,
     } as JobRecord,
-    manifestJson: JSON.stringify(given.manifest),
     tasks: [],
     mailboxDepths: new Map(),
     resultJson: null,
@@ -31,7 +30,8 @@ async function statesOf(h: EngineHarness, jobId: string, given: { manifest: obje
   } satisfies JobDetail;
   const records = {
     detail: async () => detail,
-    agents: async (_jobId: string, from: number, to: number) =>
+    manifest: async () => JSON.stringify(given.manifest),
+    standings: async (_jobId: string, from: number, to: number) =>
       [...agents.values()].filter(({ index }) => index >= from && index < to),
     eventsBefore: async (_jobId: string, beforeSeq: number) => {
       const end = Math.min(beforeSeq - 1, events.length);

@@ -1,13 +1,14 @@
 // How far a run has come, as the journal has it: the reads that workflow progress is made of, the same for both APIs.
 
 import { eventType } from "../../engine/event.ts";
-import { type AgentRecord, isTerminal, type JobStatus } from "../../engine/journal.ts";
+import { isTerminal, type JobStatus } from "../../engine/journal.ts";
 import { Slices } from "../../lib/slices.ts";
-import type { JobRecord, JobRecords } from "../job-records.ts";
+import type { AgentStanding, JobRecord, JobRecords } from "../job-records.ts";
+import { LastManifest } from "../last-manifest.ts";
 import { readNewest } from "../run-history.ts";
 import { storedObject } from "../stored-json.ts";
 import { nodeEnds, tellsOfNodes } from "./node-ends.ts";
-import { nodesOf, type ProgressNode, type ProgressSource } from "./progress.ts";
+import { nodesOf, type ProgressSource } from "./progress.ts";
 import { readFailure } from "./summary.ts";
 
 /** How far back a history is read, unless the end of its run has cut something off. */
@@ -15,6 +16,8 @@ const LOOK_BACK_EVENTS = 2_000;
 const AGENTS_PER_READ = 200;
 /** Lines that are taken up; more than one look ever finds (run-history.ts). */
 const LINES_MAX = 20_000;
+
+const lastNodes = new LastManifest(async (manifestJson) => nodesOf(await storedObject(manifestJson)));
 
 export interface JournalProgress extends ProgressSource {
   readonly job: JobRecord;
@@ -27,22 +30,23 @@ export interface JournalProgress extends ProgressSource {
  * @returns null when the journal has no such job
  */
 export async function readProgress(
-  records: Pick<JobRecords, "detail" | "agents" | "eventsBefore">,
+  records: Pick<JobRecords, "detail" | "manifest" | "standings" | "eventsBefore">,
   jobId: string,
   given: { readonly status?: JobStatus; readonly nowMs: number },
 ): Promise<JournalProgress | null> {
   const detail = await records.detail(jobId, 0);
   if (detail === null) return null;
   const slices = new Slices();
-  const { job, manifestJson, tasks, mailboxDepths } = detail;
+  const { job, tasks, mailboxDepths } = detail;
   const status = given.status ?? job.status;
   // A large manifest takes all of a slice to read.
   await slices.breathe();
-  const nodes = await nodesIn(manifestJson);
-  const agents: AgentRecord[] = [];
+  const nodes = await lastNodes.of(records, jobId);
+  if (nodes === null) return null;
+  const agents: AgentStanding[] = [];
   for (let from = 0; from < nodes.length; from += AGENTS_PER_READ) {
     if (slices.isOver) await slices.breathe();
-    agents.push(...(await records.agents(jobId, from, from + AGENTS_PER_READ)));
+    agents.push(...(await records.standings(jobId, from, from + AGENTS_PER_READ)));
   }
   // Each stage begins a slice of its own: without a pause their slices add up.
   await slices.breathe();
@@ -62,18 +66,6 @@ export async function readProgress(
     agentEnds: isTerminal(status) ? (job.tally.ends?.agents ?? null) : null,
     nowMs: given.nowMs,
   };
-}
-
-let readText = "";
-let readNodes: readonly ProgressNode[] = [];
-
-/** Progress is asked for again and again, of one job above all: the last manifest is kept, so that it is read once. */
-async function nodesIn(manifestJson: string): Promise<readonly ProgressNode[]> {
-  if (manifestJson === readText) return readNodes;
-  const nodes = await nodesOf(await storedObject(manifestJson));
-  readText = manifestJson;
-  readNodes = nodes;
-  return nodes;
 }
 
 /** What the newest events tell of nodes, newest first. What was cut off may have waited since long before the end. */

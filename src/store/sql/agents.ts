@@ -1,10 +1,10 @@
 // The table agents, and the agents of brief jobs, which are in the jobs' own rows (brief-jobs.ts). The journal writes them.
 
-import type { AgentRecord } from "../../engine/journal.ts";
-import type { JobRecords } from "../../runs/job-records.ts";
+import type { AgentRecord, AgentStatus } from "../../engine/journal.ts";
+import type { AgentStanding, JobRecords } from "../../runs/job-records.ts";
 import { columnsOf, flag, json, type Stored } from "./columns.ts";
 import type { Database } from "./database.ts";
-import { query } from "./query.ts";
+import { type Db, type Query, query } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
 export const agents = columnsOf<Schema["agents"], AgentRecord>({
@@ -38,24 +38,49 @@ const ofBrief = query(
   (row) => readAgents(row.brief_agents_json!),
 );
 
-const between = query(
+const between = (db: Db, jobId: string, fromIndex: number, toIndex: number) =>
+  db
+    .selectFrom("agents")
+    .where("job_id", "=", jobId)
+    .where("agent_index", ">=", fromIndex)
+    .where("agent_index", "<", toIndex)
+    .orderBy("agent_index");
+
+const whole = query(
   (db, jobId: string, fromIndex: number, toIndex: number) =>
-    db
-      .selectFrom("agents")
-      .selectAll()
-      .where("job_id", "=", jobId)
-      .where("agent_index", ">=", fromIndex)
-      .where("agent_index", "<", toIndex)
-      .orderBy("agent_index"),
+    between(db, jobId, fromIndex, toIndex).selectAll(),
   agents.toRecord,
 );
 
+const standings = query(
+  (db, jobId: string, fromIndex: number, toIndex: number) =>
+    between(db, jobId, fromIndex, toIndex).select([
+      "agent_index",
+      "status",
+      "processed_messages",
+      "last_error",
+    ]),
+  (row): AgentStanding => ({
+    index: row.agent_index,
+    status: row.status as AgentStatus,
+    processedMessages: row.processed_messages,
+    lastError: row.last_error,
+  }),
+);
+
 export function agentReads(database: Database) {
+  const briefOr = async <Agent extends AgentStanding>(
+    of: Query<[jobId: string, fromIndex: number, toIndex: number], Agent>,
+    jobId: string,
+    fromIndex: number,
+    toIndex: number,
+  ) => {
+    const all = await ofBrief.first(database, jobId);
+    if (all === null) return of.all(database, jobId, fromIndex, toIndex);
+    return all.filter(({ index }) => index >= fromIndex && index < toIndex);
+  };
   return {
-    async agents(jobId, fromIndex, toIndex) {
-      const all = await ofBrief.first(database, jobId);
-      if (all === null) return between.all(database, jobId, fromIndex, toIndex);
-      return all.filter(({ index }) => index >= fromIndex && index < toIndex);
-    },
+    agents: (...asked) => briefOr(whole, ...asked),
+    standings: (...asked) => briefOr(standings, ...asked),
   } satisfies Partial<JobRecords>;
 }

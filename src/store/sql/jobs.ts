@@ -2,7 +2,7 @@
 // them. Their histories are in events.ts, their agents in agents.ts, their files in artifacts.ts.
 
 import { sql } from "kysely";
-import type { JobStatus, TaskRecord } from "../../engine/journal.ts";
+import { isTerminal, type JobStatus, type TaskRecord } from "../../engine/journal.ts";
 import { newTally, readTally, type Tally } from "../../engine/tally.ts";
 import { ownTrace, type TraceContext } from "../../engine/trace.ts";
 import type { JobPageRequest, JobRecord, JobRecords, WholeJob } from "../../runs/job-records.ts";
@@ -114,20 +114,14 @@ const withResult = query(
   (row): WholeJob => ({ job: toJob(row), resultJson: row.result_json }),
 );
 
-const withSources = query(
+const manifest = query(
   (db, jobId: string) =>
     db
       .selectFrom("jobs")
       .leftJoin("job_sources", "job_sources.job_id", "jobs.job_id")
-      .select(jobColumns)
-      .select(["terminal", "result_json", manifestJson])
+      .select(manifestJson)
       .where("jobs.job_id", "=", jobId),
-  (row) => ({
-    isOpen: row.terminal === 0,
-    job: toJob(row),
-    resultJson: row.result_json,
-    manifestJson: row.manifest_json!,
-  }),
+  (row) => row.manifest_json,
 );
 
 const texts = query(
@@ -180,17 +174,18 @@ export function sqlJobRecords(database: Database): JobRecords {
     whole: (jobId) => withResult.first(database, jobId),
 
     async detail(jobId, recentEvents) {
-      const found = await withSources.first(database, jobId);
+      const found = await withResult.first(database, jobId);
       if (found === null) return null;
-      const { isOpen, ...detail } = found;
+      const isOpen = !isTerminal(found.job.status);
       return {
-        ...detail,
+        ...found,
         mailboxDepths: new Map(isOpen ? await mailboxDepths.all(database, jobId) : []),
         tasks: isOpen ? await openTasks.all(database, jobId) : [],
         recentEvents: await newestEvents(database, jobId, recentEvents),
       };
     },
 
+    manifest: (jobId) => manifest.first(database, jobId),
     result: (jobId) => result.first(database, jobId),
     texts: (jobId) => texts.first(database, jobId),
   };
