@@ -49,7 +49,7 @@ class Owner implements Connection<FromHost, FromOwner> {
   }
 }
 
-function started() {
+function started(leaseMs = LEASE_MS) {
   const time = new Timeline();
   const clock = {
     nowMs: () => time.nowMs,
@@ -66,7 +66,7 @@ function started() {
     respond: () => {},
   };
   const log = { warn: () => {}, error: () => {} };
-  const host = new TaskHost({ host: () => "h/1", leaseMs: LEASE_MS, runner, slots, clock, log });
+  const host = new TaskHost({ host: () => "h/1", leaseMs, runner, slots, clock, log });
   slots.onGranted = (key, lease) => host.granted(key, lease);
   const owner = new Owner(host);
   owner.hello("a/1");
@@ -143,4 +143,17 @@ test("attempts are ended a few seconds before the last answered ping is a lease 
   while (stopped.length === 0) assert.ok(await time.step());
   assert.ok(time.nowMs <= askedMs + 12_000 - 5_000, `${time.nowMs - askedMs} ms later`);
   assert.ok(time.nowMs >= beganMs + LEASE_MS - 6_000);
+});
+
+test("with the shortest lease too attempts go on while their owner answers", async () => {
+  const leaseMs = 10_000;
+  const { time, owner, stopped } = started(leaseMs);
+  const beganMs = time.nowMs;
+  while (time.nowMs < beganMs + 6 * leaseMs && stopped.length === 0) {
+    assert.ok(await time.step());
+    // The owner renews its own lease five times in a lease, and a little late.
+    for (const frame of owner.got.splice(0))
+      if ("ping" in frame) owner.onFrame({ pong: frame.ping, validMs: leaseMs - leaseMs / 5 - 500 });
+  }
+  assert.deepEqual(stopped, []);
 });

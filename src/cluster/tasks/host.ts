@@ -22,7 +22,8 @@ import type { Connection, FromHost, FromOwner, Hello, ToHost, ToOwner } from "./
 
 /** A command gets 5 s between SIGTERM and SIGKILL. */
 const STOP_BEFORE_MS = 6_000;
-const PINGS_PER_LEASE = 5;
+/** The owner's own lease may have a fifth less left, and of the shortest lease (10 s) not much is left then. */
+const PINGS_PER_LEASE = 15;
 /** Reports that an owner has not confirmed, above which its attempts are not read on. */
 const UNCONFIRMED_MAX = 1_000;
 
