@@ -63,6 +63,7 @@ export class Cluster {
             env: {
               SVC_DATABASE_URL: `postgres://test@127.0.0.1:${database.port}${pathname}`,
               SVC_BLOB_URL: String(pathToFileURL(join(folder, "blobs"))),
+              SVC_SECRET_KEY: "00".repeat(32),
               SVC_NODE_NAME: name,
               SVC_NODE_PORT: String(port),
               SVC_NODE_ADDRESS: `127.0.0.1:${door.port}`,
@@ -131,6 +132,8 @@ export class ClusterNode {
   readonly database: TcpProxy;
   readonly door: TcpProxy;
   readonly #env: Readonly<Record<string, string>>;
+  /** What it has printed before its present program. */
+  #printed = "";
   #program: Program | null = null;
   #isStopped = false;
 
@@ -152,6 +155,11 @@ export class ClusterNode {
     return this.#program;
   }
 
+  /** Everything that its programs have printed. */
+  get output(): string {
+    return this.#printed + (this.#program?.output() ?? "");
+  }
+
   /** 0 while it does not run. */
   get pid(): number {
     return this.#program?.pid ?? 0;
@@ -162,6 +170,7 @@ export class ClusterNode {
     this.#program = program;
     // However it ends.
     void program.exited.then(() => {
+      this.#printed += program.output();
       if (this.#program === program) this.#program = null;
     });
   }
@@ -201,6 +210,11 @@ export class ClusterNode {
   /** Processes that run on its machine; its program is one of them. */
   get processes(): readonly number[] {
     return processesWith(this.home);
+  }
+
+  /** Whether a command of any job runs on it. */
+  get isWorking(): boolean {
+    return this.isServing && processesWith(this.home, "SVC_ATTEMPT=").length > 0;
   }
 
   async remove(): Promise<void> {

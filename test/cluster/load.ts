@@ -8,7 +8,6 @@ import { type Answer, createJob, type Frame, frames, type SeenEvent, walk } from
 import { aggregator, executor, graph, router } from "../support/graphs.ts";
 import type { Program } from "../support/program.ts";
 import { until } from "../support/until.ts";
-import type { Cluster } from "./cluster.ts";
 import type { Effects } from "./effects.ts";
 import { type ToldRun, wrongWithList, wrongWithRun } from "./histories.ts";
 
@@ -19,16 +18,17 @@ const END_MS = 180_000;
 /** How many wrong histories are shown when the judgement fails. */
 const SHOWN_MAX = 3;
 
-/** Leaves a process behind that only its runtime ends. */
-const SHELL = "sleep 600 >/dev/null 2>&1 & sleep 0.2; echo done";
+/** Leaves a file, and a process that only its runtime ends. */
+const SHELL =
+  'sleep 600 >/dev/null 2>&1 & sleep 1; printf %s "$SVC_ATTEMPT" >"$SVC_OUTPUT_DIR/made.txt"; echo done';
 const PARTS = 3;
 const PYTHON = `
 import json, subprocess
-subprocess.run(["sleep", "0.1"], check=True)
+subprocess.run(["sleep", "0.7"], check=True)
 print(json.dumps({"emit_messages": [{"type": "part", "body": {"n": n}} for n in range(${PARTS})]}))`;
 const FAILS_ONCE = `
 const { spawnSync } = process.getBuiltinModule("node:child_process");
-spawnSync("sleep", ["0.1"]);
+spawnSync("sleep", ["0.3"]);
 process.exitCode = process.env.SVC_ATTEMPT === "1" ? 1 : 0;`;
 
 /** How many messages each agent of a run that completes has received. */
@@ -62,14 +62,27 @@ function manifestOf(effects: Effects, policies: JsonObject): JsonObject {
   );
 }
 
+/** Whoever serves a cluster's API now. */
+interface Serving {
+  readonly serving: readonly { readonly name: string; readonly program: Program }[];
+}
+
 export interface LoadOptions {
-  readonly cluster: Cluster;
+  readonly cluster: Serving;
   readonly effects: Effects;
   readonly random: Random;
 }
 
+/** What the faults have caused. */
+export interface Found {
+  /** How often jobs were recovered. */
+  readonly recovered: number;
+  /** How many attempts were lost. */
+  readonly interrupted: number;
+}
+
 export class Load {
-  readonly #cluster: Cluster;
+  readonly #cluster: Serving;
   readonly #effects: Effects;
   readonly #random: Random;
   /** Jobs whose runs are started, one for each way in which work is recovered and placed. */
@@ -125,8 +138,8 @@ export class Load {
     await this.#answered(`${runId} is resumed`, patch, 200, 202, 409);
   }
 
-  /** Waits until everything has ended that was submitted, and judges it. */
-  async judge(): Promise<void> {
+  /** Waits until everything has ended that was submitted, and judges it. @throws AssertionError */
+  async judge(): Promise<Found> {
     const runIds = [...this.#runs.values()];
     const nodes = this.#cluster.serving;
     const [first] = nodes;
@@ -170,6 +183,9 @@ export class Load {
     const shown = [...histories].filter(([runId]) => isWrong(runId)).slice(0, SHOWN_MAX);
     assert.equal(wrong.length, 0, [...wrong, ...shown.map(([, events]) => linesOf(events))].join("\n"));
     await until("nothing of any command is left", async () => (await this.#effects.running()).length === 0);
+    const all = [...histories.values()].flat();
+    const count = (type: string) => all.filter((event) => event.type === type).length;
+    return { recovered: count("job_recovered"), interrupted: count("executor_interrupted") };
   }
 
   #wrongEnd(runId: string, status: string, events: readonly SeenEvent[]): readonly string[] {

@@ -5,9 +5,12 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 /** Whether this machine has what the other functions read. */
 export const seesProcesses = existsSync("/proc/self/environ");
 
-/** Processes whose environment has `text` in it, this one aside: with a home's path, all workers of that home. */
-export function processesWith(text: string): readonly number[] {
-  return otherProcesses().filter((pid) => readProc(pid, "environ")?.includes(text) ?? false);
+/** Processes whose environment has these texts in it, this one aside: with a home's path, all workers of that home. */
+export function processesWith(...texts: readonly string[]): readonly number[] {
+  return otherProcesses().filter((pid) => {
+    const environment = readProc(pid, "environ");
+    return environment !== null && texts.every((text) => environment.includes(text));
+  });
 }
 
 /** Ends the processes of `processesWith` with SIGKILL. */
