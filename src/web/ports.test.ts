@@ -9,9 +9,14 @@ import { WebUiPorts, type WebUiPortsParts } from "./ports.ts";
 import type { PortRecords } from "./records.ts";
 
 /** What the store would say. */
-function recordsOf(inUse: Iterable<number>, freed: Iterable<number> = []): PortRecords {
+function recordsOf(
+  inUse: Iterable<number>,
+  freed: Iterable<number> = [],
+  elsewhere: Iterable<number> = [],
+): PortRecords {
   return {
     portsInUse: async () => new Set(inUse),
+    portsInUseAnywhere: async () => new Set([...inUse, ...elsewhere]),
     portsFreedSince: async () => new Set(freed),
     portsOf: async () => new Map(),
   };
@@ -55,6 +60,15 @@ test("mode prepublished does not probe: every port that no open run has is on of
   const ports = portsOf(start, start + 2, { mode: "prepublished", records: recordsOf([start + 1]) });
   assert.deepEqual(await ports.candidates(), [start, start + 2]);
   await Promise.all(servers.map(closed));
+});
+
+test("ports that runs on other nodes have are on offer behind those that no run has", async () => {
+  const start = await freePorts(4);
+  for (const mode of ["probe", "prepublished"] as const) {
+    const records = recordsOf([start + 3], [], [start, start + 2]);
+    const ports = portsOf(start, start + 3, { mode, records });
+    assert.deepEqual(await ports.candidates(), [start + 1, start, start + 2]);
+  }
 });
 
 test("concurrent probes do not take each other for other programs", async () => {

@@ -3,6 +3,8 @@
 //
 // - What is on offer is ordered: lower ports first, and last those whose former run has just ended, because its
 //   dashboard may still be on its way out; the next one waits for it.
+// - A port that a run on another node has is offered behind those that no run has: the node that takes a run over has to
+//   have the run's port free.
 // - Mode probe passes over ports on which something else listens. Mode prepublished does not look: a container
 //   runtime listens on every port that it publishes, and passes on what comes.
 // - A look at the ports is bounded: so many at once, so many in all, and so long.
@@ -50,13 +52,17 @@ export class WebUiPorts {
    */
   async candidates(): Promise<readonly number[]> {
     const { records, start, end, mode, clock } = this.#parts;
-    const inUse = await records.portsInUse();
-    const given = range(start, end).filter((port) => !inUse.has(port));
+    const [here, anywhere] = await Promise.all([records.portsInUse(), records.portsInUseAnywhere()]);
+    const free = range(start, end).filter((port) => !here.has(port));
+    const given = [
+      ...free.filter((port) => !anywhere.has(port)),
+      ...free.filter((port) => anywhere.has(port)),
+    ];
     if (mode === "prepublished") return given.slice(0, CANDIDATES_MAX);
     const leaving = await records.portsFreedSince(clock.nowMs() - LEAVING_MS);
-    const free = await this.#free(given);
-    const waitedFor = given.filter((port) => leaving.has(port) && !free.includes(port));
-    return [...free, ...waitedFor].slice(0, CANDIDATES_MAX);
+    const open = await this.#open(given);
+    const waitedFor = given.filter((port) => leaving.has(port) && !open.includes(port));
+    return [...open, ...waitedFor].slice(0, CANDIDATES_MAX);
   }
 
   /** What a caller is told when no port is left. */
@@ -74,7 +80,7 @@ export class WebUiPorts {
   }
 
   /** Those of the ports on which nothing listens, in their order, as far as there is time to look. */
-  async #free(ports: readonly number[]): Promise<readonly number[]> {
+  async #open(ports: readonly number[]): Promise<readonly number[]> {
     let cancel = () => {};
     const late = new Promise<"late">((resolve) => {
       cancel = this.#parts.clock.after(PROBING_MS_MAX, () => resolve("late"));

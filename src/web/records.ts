@@ -6,6 +6,8 @@
 export interface PortRecords {
   /** The ports of runs that have not ended: of those that were given one here, and of those whose jobs are here now. */
   portsInUse(): Promise<ReadonlySet<number>>;
+  /** The ports of runs that have not ended, of all nodes. */
+  portsInUseAnywhere(): Promise<ReadonlySet<number>>;
   /** Those that no open run has, of runs that ended at `sinceMs` or later: their dashboards may still be there. */
   portsFreedSince(sinceMs: number): Promise<ReadonlySet<number>>;
   /** The ports that a run was given here, by label. */

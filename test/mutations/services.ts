@@ -116,6 +116,13 @@ export const serviceMutations: readonly Mutation[] = [
     tests: placing,
   },
   {
+    fault: "a run is given a port that a run on another node has, while others are free",
+    file: "src/web/ports.ts",
+    search: "Promise.all([records.portsInUse(), records.portsInUseAnywhere()])",
+    replacement: "Promise.all([records.portsInUse(), records.portsInUse()])",
+    tests: ["src/web/ports.test.ts"],
+  },
+  {
     fault: "a dashboard is reached where its run was launched, on whatever node it is",
     file: "src/web/dashboards-here.ts",
     search: "return { ...spec, address: place.host, publicUrl: publicUrlOf(place, spec.port) };",

@@ -36,6 +36,11 @@ const inUse = query(
   ({ port }) => port,
 );
 
+const inUseAnywhere = query(
+  (db) => ports(db, 0),
+  ({ port }) => port,
+);
+
 const freedSince = query(
   (db, node: string, sinceMs: number) =>
     ports(db, 1).where("p.node", "=", node).where("r.finished_at", ">=", sinceMs),
@@ -55,6 +60,7 @@ const ownersOf = (node: string) => `${node}/`;
 export function sqlPortRecords(database: Database, node = ""): PortRecords {
   return {
     portsInUse: async () => new Set(await inUse.all(database, node, ownersOf(node))),
+    portsInUseAnywhere: async () => new Set(await inUseAnywhere.all(database)),
     portsFreedSince: async (sinceMs) => new Set(await freedSince.all(database, node, sinceMs)),
     portsOf: async (runId) => new Map(await ofRun.all(database, node, runId)),
   };

@@ -191,6 +191,7 @@ contractOnEach("shared work", shared, (test) => {
     assert.deepEqual(await nodes.b!.ports.portsOf("run_0001"), new Map());
     assert.equal(await reserve("a", 3), 9_002);
     assert.deepEqual(await nodes.b!.ports.portsInUse(), new Set([9_001]));
+    assert.deepEqual(await nodes.b!.ports.portsInUseAnywhere(), new Set([9_001, 9_002]));
     // The second run of node a is launched, and its job is taken over by node b.
     await journal.commit([launch(run(3, JOB), { owner: "b/1" })]);
     assert.deepEqual(await nodes.b!.ports.portsInUse(), new Set([9_001, 9_002]));
@@ -199,6 +200,7 @@ contractOnEach("shared work", shared, (test) => {
       advance(run(3, JOB), 1, { status: "completed", updatedAtMs: 50_000 }, { owner: "b/1" }),
     ]);
     assert.deepEqual(await nodes.b!.ports.portsInUse(), new Set([9_001]));
+    assert.deepEqual(await nodes.b!.ports.portsInUseAnywhere(), new Set([9_001]));
     assert.deepEqual(await nodes.a!.ports.portsFreedSince(1), new Set([9_002]));
     assert.equal(await records.write((writes) => writes.run("run_0004")).then((one) => one?.launched), false);
   });
