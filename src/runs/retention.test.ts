@@ -168,6 +168,20 @@ test("what nothing names is kept while it is most of the home, until a request c
   assert.equal((await s.retention.collect(asked)).needsConfirmation, false);
 });
 
+test("what another program has removed the rows of needs no confirmation, also when it is most of the home", async () => {
+  await using s = await retentionScene();
+  await s.ended("known", HOUR_MS, { history: 1, artifact: "known" });
+  for (let n = 0; n < 4; n++) await s.ended(`g-${n}`, 3 * DAY_MS, { history: 1, artifact: `removed ${n}` });
+  s.pass(DAY_MS);
+  const through = { endedAtMs: s.clock.nowMs() - 2 * DAY_MS, id: "" };
+  assert.equal((await s.retentionRecords.removeEnded(through, 10)).count, 4);
+  while (await s.retentionRecords.removeParts(() => false)) {
+    // Until all that is left are notes of files.
+  }
+  const { blobs, needsConfirmation } = await s.retention.collect({ limits: keepAll, isPreview: false });
+  assert.deepEqual([blobs.count, needsConfirmation, s.warned], [4, false, []]);
+});
+
 test("a preview reports exactly what the same request then removes, and removes nothing", async () => {
   await using s = await retentionScene();
   await everything(s);

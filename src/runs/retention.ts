@@ -2,8 +2,8 @@
 // the home belongs to nothing. In the background, and on request.
 //
 // - What has not ended is never touched, whatever its age and size.
-// - Of several programs that share the records, one at a time removes old runs by itself; what is in a home that belongs to
-//   nothing is removed by that home's own program.
+// - Of several programs that share the records, one at a time removes old runs by itself; what they leave in a home, and
+//   what belongs to nothing there, is removed by that home's own program. So what is told of files is of one home.
 // - A preview removes nothing, and says what the same request would remove at that moment.
 // - Sweeps and requests take turns: each sees what those before it have left.
 // - It takes a share of the thread, in steps of a few milliseconds (Pace), and memory for a page of ids.
@@ -97,6 +97,8 @@ const LEFTOVER_AGE_MS = HOUR_MS;
 const SNAPSHOT_AGE_MS = DAY_MS;
 /** Fewer need no confirmation. */
 const UNNAMED_ASKED_MIN = 3;
+const ASKS_FOR_CONFIRMATION =
+  "most of what is in SVC_HOME is named by nothing in its database, and was not removed: is it the right database? See it with `troupe gc --dry-run`, remove it with `troupe gc --confirm`";
 const RUNS_PER_TRANSACTION = 25;
 const NO_LIMITS: RetentionLimits = { olderThanDays: 0, bytesMax: 0 };
 const NONE: Counted = { count: 0, bytes: 0 };
@@ -182,13 +184,21 @@ export class Retention {
   }): Promise<RetentionReport> {
     const { limits, isPreview, isConfirmed } = request;
     const cutRequest = this.#cutRequest(limits);
-    const needsConfirmation = request.isWalk && !isConfirmed && (await this.#isMostUnnamed());
+    let suspicious = request.isWalk && !isConfirmed ? await this.#mostUnnamed() : null;
+    let noted = NONE;
+    if (suspicious !== null && !isPreview) {
+      // Other nodes may have noted it for this one: then it is not because of a wrong database.
+      noted = await this.#collectNoted();
+      suspicious = await this.#mostUnnamed();
+      if (suspicious !== null) this.#ports.log.warn({ ...suspicious }, ASKS_FOR_CONFIRMATION);
+    }
+    const needsConfirmation = suspicious !== null;
     const isWalk = request.isWalk && (isPreview || !needsConfirmation);
     // Before the runs: what they leave is noted, and no leftover.
     const leftovers = isWalk ? await this.#removeLeftovers(isPreview) : NONE;
     const cut = await findCut(this.#ports.records, cutRequest, this.#step);
     const runs = isPreview ? await this.#countRuns(cut, cutRequest) : await this.#removeRuns(cut, cutRequest);
-    const noted = isPreview ? NONE : await this.#collectNoted();
+    if (!isPreview) noted = sum(noted, await this.#collectNoted());
     // What a preview leaves is named by rows that are still there, also by those of jobs that are gone.
     const without = isPreview ? (cut ?? NO_END) : null;
     const unnamed = isWalk ? await this.#removeBlobs(without, isPreview) : NONE;
@@ -199,9 +209,9 @@ export class Retention {
     return { limits, isPreview, ...found, needsConfirmation };
   }
 
-  /** Whether a walk would remove most of what is in the home, for no other reason than that nothing names it. */
-  async #isMostUnnamed(): Promise<boolean> {
-    const { leftovers, clock, log } = this.#ports;
+  /** What a walk would remove, if that is most of the home, for no other reason than that nothing names it. */
+  async #mostUnnamed(): Promise<{ readonly unnamed: number; readonly present: number } | null> {
+    const { leftovers, clock } = this.#ports;
     let folders = 0;
     for await (const { isTemporary } of leftovers.find(clock.nowMs() - LEFTOVER_AGE_MS)) {
       if (!isTemporary) folders++;
@@ -210,14 +220,9 @@ export class Retention {
     for await (const page of this.#ports.blobPages()) blobCount += page.length;
     const blobs = await this.#removeBlobs(null, true);
     const bundles = await this.#removeSnapshots(null, true);
-    const count = folders + blobs.count + bundles.count;
+    const unnamed = folders + blobs.count + bundles.count;
     const present = blobCount + (await leftovers.count());
-    if (count < UNNAMED_ASKED_MIN || count * 2 <= present) return false;
-    log.warn(
-      { unnamed: count, present },
-      "most of what is in SVC_HOME is named by nothing in its database, and was not removed: is it the right database? See it with `troupe gc --dry-run`, remove it with `troupe gc --confirm`",
-    );
-    return true;
+    return unnamed < UNNAMED_ASKED_MIN || unnamed * 2 <= present ? null : { unnamed, present };
   }
 
   #cutRequest({ olderThanDays, bytesMax }: RetentionLimits): CutRequest {

@@ -4,6 +4,7 @@ import type { Mutation } from "./mutation.ts";
 
 const wire = ["src/cluster/wire/bytes.test.ts"];
 const tests = ["src/store/homes/homes.test.ts"];
+const garbage = ["src/store/postgres/node-garbage.test.ts"];
 
 export const homesMutations: readonly Mutation[] = [
   {
@@ -152,5 +153,47 @@ export const homesMutations: readonly Mutation[] = [
     search: "if (found === null || !(found.isDirectory() || found.isFile()))",
     replacement: "if (found === null)",
     tests,
+  },
+  {
+    fault: "what one node has removed at home stays in the homes of the others",
+    file: "src/store/postgres/node-garbage.ts",
+    search: "WHERE nodes.node_id <> ${nodeId} AND first.kind",
+    replacement: "WHERE nodes.node_id = ${nodeId} AND first.kind",
+    tests: garbage,
+  },
+  {
+    fault: "what a node has removed at home is noted for it without end",
+    file: "src/store/postgres/node-garbage.ts",
+    search: "own AS (DELETE FROM node_garbage USING removed WHERE node_garbage.node_id = ${nodeId}",
+    replacement: "own AS (DELETE FROM node_garbage USING removed WHERE node_garbage.node_id = ''",
+    tests: garbage,
+  },
+  {
+    fault: "a content that an artifact names again is removed on another node",
+    file: "src/store/postgres/node-garbage.ts",
+    search: "AND NOT EXISTS (SELECT FROM artifacts WHERE artifacts.sha256 = found.name)",
+    replacement: "",
+    tests: garbage,
+  },
+  {
+    fault: "notes grow for nodes that never come back",
+    file: "src/store/postgres/node-garbage.ts",
+    search: "AND nodes.heartbeat_at > ${sql.raw(NOW)} - ${AWAY_MS_MAX}::bigint",
+    replacement: "",
+    tests: garbage,
+  },
+  {
+    fault: "files of the one store of all nodes are noted for each node",
+    file: "src/store/postgres/node-garbage.ts",
+    search: " AND first.kind = ANY (${kinds}::text[])",
+    replacement: "",
+    tests: garbage,
+  },
+  {
+    fault: "what another node has removed the rows of is taken for what a wrong database does not name",
+    file: "src/runs/retention.ts",
+    search: "noted = await this.#collectNoted();\n      suspicious",
+    replacement: "suspicious",
+    tests: ["src/runs/retention.test.ts"],
   },
 ];
