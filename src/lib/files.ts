@@ -3,6 +3,7 @@
 import { constants, type Dirent, existsSync, lstatSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { lstat, open, opendir, readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { pipeline } from "node:stream/promises";
 import { forEachConcurrent } from "./async.ts";
 
 /** A folder with what is directly in it. */
@@ -108,6 +109,15 @@ export function makeFolder(path: string, mode = 0o777): void {
     makeFolder(parent, mode);
     makeFolder(path, mode);
   }
+}
+
+/**
+ * Writes a file that does not exist yet, for its user alone. It is not made behind a rejection, so that what is left of it can
+ * be removed then.
+ */
+export async function writeNew(path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+  const file = await open(path, "wx", 0o600);
+  await pipeline(bytes, file.createWriteStream());
 }
 
 /** Puts a folder's entries on disk. */

@@ -27,7 +27,7 @@ import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { WrongBytes } from "../cluster/bytes.ts";
 import { KeyedMutex } from "../lib/async.ts";
-import { isMissing, syncFolder } from "../lib/files.ts";
+import { isMissing, syncFolder, writeNew } from "../lib/files.ts";
 import type { BlobRemoval } from "../runs/cleanup.ts";
 import { fileBytes } from "../runs/store/open-bytes.ts";
 
@@ -121,7 +121,7 @@ export class FileBlobs implements Blobs {
   async putCopy({ sha256, size }: Blob, bytes: AsyncIterable<Uint8Array>): Promise<void> {
     const temporary = await this.#temporaryName();
     try {
-      await pipeline(bytes, atMost(size), createWriteStream(temporary, { flags: "wx" }));
+      await writeNew(temporary, atMost(size, bytes));
       await this.#keep(temporary, temporary, sha256);
     } finally {
       await rm(temporary, { force: true });
@@ -234,15 +234,13 @@ export class FileBlobs implements Blobs {
 }
 
 /** Passes on no more bytes than there should be. */
-function atMost(bytesMax: number) {
-  return async function* (bytes: AsyncIterable<Uint8Array>) {
-    let count = 0;
-    for await (const chunk of bytes) {
-      count += chunk.length;
-      if (count > bytesMax) throw new WrongBytes(`They are more than ${bytesMax}.`);
-      yield chunk;
-    }
-  };
+async function* atMost(bytesMax: number, bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let count = 0;
+  for await (const chunk of bytes) {
+    count += chunk.length;
+    if (count > bytesMax) throw new WrongBytes(`They are more than ${bytesMax}.`);
+    yield chunk;
+  }
 }
 
 /** Moves a file to `target`, whatever it is by then; copies it when it lies on another device. */

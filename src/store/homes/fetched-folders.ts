@@ -4,15 +4,13 @@
 // - What comes is an archive; it is a file below SVC_HOME/tmp, checked and unpacked there before it comes to its place.
 // - It keeps the time at which it was made: of several versions the newest counts, whoever has fetched which.
 
-import { createWriteStream } from "node:fs";
 import { mkdir, open, rm, utimes } from "node:fs/promises";
 import { join } from "node:path";
-import { pipeline } from "node:stream/promises";
 import type { SharedFolders } from "../../bundles/shared-folders.ts";
 import { type BytesElsewhere, type BytesName, type FoundBytes, WrongBytes } from "../../cluster/bytes.ts";
 import type { Randomness } from "../../engine/ports.ts";
 import { KeyedMutex } from "../../lib/async.ts";
-import { exists, syncFolder } from "../../lib/files.ts";
+import { exists, syncFolder, writeNew } from "../../lib/files.ts";
 import { hash } from "../blobs.ts";
 import { placeArchive } from "../shared/folder-archive.ts";
 import { notRunning } from "./fetched-blobs.ts";
@@ -78,7 +76,7 @@ export class FetchedFolders implements SharedFolders {
     if ((await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined) await syncFolder(home);
     const file = join(folder, `fetched-${newId()}`);
     try {
-      await pipeline(bytes, createWriteStream(file, { flags: "wx", mode: 0o600 }));
+      await writeNew(file, bytes);
       await placeArchive(file, path, {
         home,
         async finish(content) {

@@ -3,7 +3,18 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { chmod, mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  symlink,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { buffer } from "node:stream/consumers";
@@ -401,8 +412,12 @@ describe("folders that another node has", () => {
       };
       return { resources, shared: new SharedAssets({ home, shared: folders, records, resources }) };
     }
+    /** Each is a second younger than the one before. */
+    let madeAt = 0;
     async function make(node: Node, version: string, text: string): Promise<void> {
-      await writeFiles(join(node.home, `resources/bp/index~${version}`), { rows: text });
+      const folder = join(node.home, `resources/bp/index~${version}`);
+      await writeFiles(folder, { rows: text });
+      await utimes(folder, ++madeAt, madeAt);
       await assetsOn(node).resources.show("bp", "index", version);
     }
     async function rowsOn(node: Node): Promise<string> {

@@ -4,14 +4,12 @@
 // - On the way it is a file below SVC_HOME/tmp, for which the disk must have room; of a killed program it is removed
 //   with what else is left there.
 
-import { createWriteStream } from "node:fs";
 import { lstat, mkdir, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
-import { pipeline } from "node:stream/promises";
 import type { SharedFolders, Unused } from "../../bundles/shared-folders.ts";
 import type { Clock, Randomness } from "../../engine/ports.ts";
 import { KeyedMutex } from "../../lib/async.ts";
-import { bytesIn, exists, syncFolder } from "../../lib/files.ts";
+import { bytesIn, exists, syncFolder, writeNew } from "../../lib/files.ts";
 import { HASH_PATTERN, hash, openRegular } from "../blobs.ts";
 import { packFolder, placeArchive } from "./folder-archive.ts";
 import { fileContent, ObjectDamaged, type StoredObject } from "./object-store.ts";
@@ -80,10 +78,7 @@ export class ArchivedFolders implements SharedFolders {
     return this.#withFile(2 * size, async (file) => {
       const sha256 = key.slice(key.lastIndexOf("/") + 1);
       const damaged = () => new ObjectDamaged(objects.address, key);
-      await pipeline(
-        checked(bytes, { sha256, size }, damaged),
-        createWriteStream(file, { flags: "wx", mode: 0o600 }),
-      );
+      await writeNew(file, checked(bytes, { sha256, size }, damaged));
       await placeArchive(file, path, { home });
       return true;
     });

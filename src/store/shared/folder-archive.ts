@@ -13,7 +13,7 @@ import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { type Entry, openPromise } from "yauzl";
 import { ZipFile } from "yazl";
-import { exists, foldersFrom, syncFolder, syncTree } from "../../lib/files.ts";
+import { exists, foldersFrom, syncFolder, syncTree, writeNew } from "../../lib/files.ts";
 import { isInside } from "../../lib/paths.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 
@@ -33,7 +33,7 @@ export class ArchiveRefused extends Error {
 
 /** Writes a folder, or a file, into a file that does not exist yet. @param home SVC_HOME */
 export async function packFolder(folder: string, file: string, home: string): Promise<void> {
-  await pipeline(packed(folder, home), createWriteStream(file, { flags: "wx", mode: 0o600 }));
+  await writeNew(file, packed(folder, home));
 }
 
 /** A folder, or a file, as an archive. Read on by who takes it; ends with the error of what cannot be read. @param home SVC_HOME */
