@@ -27,6 +27,8 @@ import { programVersion } from "./version.ts";
 /** What a request may grow by on its way: secrets in a message are encrypted, and what it is wrapped in is small. */
 const MESSAGE_BYTES_MIN = 16 * 1024 * 1024;
 const RENEWALS_PER_LEASE = 5;
+/** Attempts on other nodes get five seconds to end by themselves. */
+const STOP_MS = 8_000;
 
 export interface NodeParts {
   readonly home: string;
@@ -155,10 +157,10 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     async start(): Promise<void> {
       await Promise.all([membership.start(), watch.start()]);
     },
-    /** To be called when nothing runs any more: other nodes may take over at once what is left. */
+    /** To be called when nothing runs here any more: other nodes may take over at once what is left. */
     async leave(): Promise<void> {
       watch.stop();
-      await membership.leave();
+      await membership.leave(await tasks.peers.stopAll(STOP_MS));
     },
   };
 }

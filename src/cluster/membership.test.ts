@@ -264,8 +264,16 @@ describe("a node", () => {
   test("ends its lease when it leaves, and does nothing any more", async () => {
     const h = await Harness.joined();
     await h.membership.start();
-    await h.membership.leave();
+    await h.membership.leave(true);
     assert.equal(h.done.at(-1), "left as n1/1");
+    assert.equal(h.timers, 0);
+  });
+
+  test("lets its lease end by itself when something of it may still run", async () => {
+    const h = await Harness.joined();
+    await h.membership.start();
+    await h.membership.leave(false);
+    assert.deepEqual(h.done, ["until 14000", "look"]);
     assert.equal(h.timers, 0);
   });
 });

@@ -136,13 +136,18 @@ export class Membership {
       this.#lose("The lease of this node was not renewed in time");
   }
 
-  /** Leaves, when nothing runs any more: others may take over at once what is left. */
-  async leave(): Promise<void> {
+  /**
+   * Leaves, and stops renewing.
+   *
+   * @param isClear whether nothing runs any more, so that others may take over at once what is left; if not, the lease ends
+   *   by itself
+   */
+  async leave(isClear: boolean): Promise<void> {
     const { records, node, log } = this.#parts;
     const state = this.#state;
     this.#state = { kind: "left" };
     this.#cancelTimers();
-    if (state.kind !== "member") return;
+    if (state.kind !== "member" || !isClear) return;
     await records.leave({ ...node, owner: state.owner }).catch((error: unknown) => {
       log.warn({ reason: String(error) }, "the lease of this node could not be ended: it ends by itself");
     });

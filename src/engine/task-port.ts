@@ -158,8 +158,11 @@ export interface TaskEvent {
 export interface TaskRunner {
   /** Starts one attempt. Its outcome is reported exactly once, also when starting fails. */
   start(task: TaskStart): void;
-  /** Stops an attempt: SIGTERM to its process tree, SIGKILL after 5 s. It reports `interrupted`. */
-  stop(ref: TaskRef): void;
+  /**
+   * Stops an attempt: SIGTERM to its process tree, SIGKILL after `graceMs`, 5 s when absent. It reports `interrupted`.
+   * Stopping again can only make the grace shorter.
+   */
+  stop(ref: TaskRef, graceMs?: number): void;
   /** Hands a message to a running long-lived command: one line of JSON on its stdin. */
   send(ref: TaskRef, envelope: Envelope): void;
   /** Adds an answer of a person, a line of JSON, to the file that a running command reads them from. */

@@ -118,8 +118,8 @@ export class LocalTaskRunner implements TaskRunner {
     this.#running.set(key, { task, control, ended });
   }
 
-  stop(ref: TaskRef): void {
-    this.#running.get(keyOf(ref))?.control.end("stopped");
+  stop(ref: TaskRef, graceMs?: number): void {
+    this.#running.get(keyOf(ref))?.control.end("stopped", graceMs);
   }
 
   send(ref: TaskRef, envelope: Envelope): void {

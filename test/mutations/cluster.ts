@@ -196,6 +196,13 @@ const postgres: readonly Mutation[] = (
 
 const others: readonly Mutation[] = [
   {
+    fault: "a node leaves while others may still run its attempts",
+    file: "src/cluster/membership.ts",
+    search: " || !isClear) return;",
+    replacement: ") return;",
+    tests: ["src/cluster/membership.test.ts"],
+  },
+  {
     fault: "a lost node's attempts are waited for",
     file: "src/cluster/node-watch.ts",
     search: "if (over.length > 0) onOver(over);",
@@ -236,7 +243,7 @@ const placed: readonly Mutation[] = (
     [
       "a host ends attempts whose owner is silent too late",
       "host.ts",
-      "const STOP_BEFORE_MS = 6_000;",
+      "const STOP_BEFORE_MS = 3_000;",
       "const STOP_BEFORE_MS = -60_000;",
       "host",
     ],

@@ -122,7 +122,7 @@ class SimNode implements Living {
   #cutUntilMs = 0;
   #life: { isAlive: boolean } = { isAlive: true };
   #connections = new Set<SimConnection<FromOwner, FromHost> | SimConnection<FromHost, FromOwner>>();
-  readonly running = new Map<string, { stopped: boolean }>();
+  readonly running = new Set<string>();
   #own!: PoolSlots;
   tasks!: ReturnType<typeof clusterTasks>;
   /** The attempts of this node's engine. */
@@ -237,7 +237,7 @@ class SimNode implements Living {
       start: ({ ref }) => {
         const key = slotsKey(ref);
         assert.ok(!this.#world.runsSomewhere(ref), `${key} runs twice`);
-        this.running.set(key, { stopped: false });
+        this.running.add(key);
         const succeeded: TaskOutcome = {
           kind: "succeeded",
           actions: noActions,
@@ -247,11 +247,9 @@ class SimNode implements Living {
         };
         time.plan(random.below(20_000), life, () => end(ref, succeeded));
       },
-      stop: (ref) => {
-        const running = this.running.get(slotsKey(ref));
-        if (running === undefined || running.stopped) return;
-        running.stopped = true;
-        time.plan(random.below(5_000), life, () => end(ref, { kind: "interrupted", reason: "stopped" }));
+      stop: (ref, graceMs = 5_000) => {
+        if (!this.running.has(slotsKey(ref))) return;
+        time.plan(random.below(graceMs), life, () => end(ref, { kind: "interrupted", reason: "stopped" }));
       },
       send: () => {},
       respond: () => {},

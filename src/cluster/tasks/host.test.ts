@@ -59,9 +59,13 @@ function started(leaseMs = LEASE_MS) {
   };
   const slots = new PoolSlots({ default: 1 }, () => "1");
   const stopped: TaskRef[] = [];
+  const graces: (number | undefined)[] = [];
   const runner = {
     start: () => {},
-    stop: (one: TaskRef) => void stopped.push(one),
+    stop: (one: TaskRef, graceMs?: number) => {
+      stopped.push(one);
+      graces.push(graceMs);
+    },
     send: () => {},
     respond: () => {},
   };
@@ -73,7 +77,7 @@ function started(leaseMs = LEASE_MS) {
   owner.send({ kind: "request", key: "j/1/1", number: 1, pool: "default", slots: 1 });
   owner.send({ kind: "start", task: { ref } as TaskStart, outputs: [] });
   owner.take();
-  return { time, host, slots, owner, stopped };
+  return { time, host, slots, owner, stopped, graces };
 }
 
 test("the next start of an owner's node is answered when the attempts of the one before have ended", () => {
@@ -133,7 +137,7 @@ test("an owner can stop and write to its own attempts only", () => {
 });
 
 test("attempts are ended a few seconds before the last answered ping is a lease ago", async () => {
-  const { time, owner, stopped } = started();
+  const { time, owner, stopped, graces } = started();
   const beganMs = time.nowMs;
   while (time.nowMs < beganMs + 6_000) await time.step();
   const ping = owner.got.findLast((frame) => "ping" in frame);
@@ -141,8 +145,10 @@ test("attempts are ended a few seconds before the last answered ping is a lease 
   const askedMs = time.nowMs;
   owner.onFrame({ pong: ping.ping, validMs: 12_000 });
   while (stopped.length === 0) assert.ok(await time.step());
-  assert.ok(time.nowMs <= askedMs + 12_000 - 5_000, `${time.nowMs - askedMs} ms later`);
-  assert.ok(time.nowMs >= beganMs + LEASE_MS - 6_000);
+  assert.ok(time.nowMs <= askedMs + 12_000 - 3_000, `${time.nowMs - askedMs} ms later`);
+  assert.ok(time.nowMs >= beganMs + LEASE_MS - 3_000);
+  // They are gone well before it is over.
+  assert.deepEqual(graces, [1_000]);
 });
 
 test("with the shortest lease too attempts go on while their owner answers", async () => {

@@ -20,10 +20,11 @@ import type {
 import { type Frame, Link } from "./link.ts";
 import type { Connection, FromHost, FromOwner, Hello, ToHost, ToOwner } from "./messages.ts";
 
-/** A command gets 5 s between SIGTERM and SIGKILL. */
-const STOP_BEFORE_MS = 6_000;
-/** The owner's own lease may have a fifth less left, and of the shortest lease (10 s) not much is left then. */
-const PINGS_PER_LEASE = 15;
+/** Of a command whose owner is not reached, between SIGTERM and SIGKILL. */
+const STOP_GRACE_MS = 1_000;
+/** The grace, and what it takes to end what does not end by itself. */
+const STOP_BEFORE_MS = 3_000;
+const PINGS_PER_LEASE = 10;
 /** Reports that an owner has not confirmed, above which its attempts are not read on. */
 const UNCONFIRMED_MAX = 1_000;
 
@@ -278,7 +279,7 @@ export class TaskHost implements TaskListener {
     for (const [key, attempt] of this.#attempts) {
       if (attempt.session !== session) continue;
       running.add(key);
-      this.#parts.runner.stop(attempt.ref);
+      this.#parts.runner.stop(attempt.ref, STOP_GRACE_MS);
     }
     for (const key of [...session.keys.keys()]) if (!running.has(key)) this.#release(session, key);
   }

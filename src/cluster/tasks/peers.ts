@@ -64,6 +64,7 @@ export class TaskPeers {
   readonly #sessions = new Map<string, Session>();
   /** The session of each attempt that runs elsewhere. */
   readonly #attempts = new Map<string, Session>();
+  #noneLeft = () => {};
 
   constructor(parts: PeersParts, slots: PeerSlots) {
     this.#parts = parts;
@@ -121,6 +122,24 @@ export class TaskPeers {
 
   respond(ref: TaskRef, line: string): void {
     this.#sendFor(ref, { kind: "respond", ref, line });
+  }
+
+  /** Stops all attempts that run elsewhere. @returns whether they have ended, within `limitMs` */
+  async stopAll(limitMs: number): Promise<boolean> {
+    for (const session of this.#sessions.values()) {
+      for (const ref of session.attempts.values()) this.#send(session, { kind: "stop", ref });
+    }
+    if (this.#attempts.size === 0) return true;
+    return new Promise((resolve) => {
+      const cancel = this.#parts.clock.after(limitMs, () => {
+        this.#noneLeft = () => {};
+        resolve(false);
+      });
+      this.#noneLeft = () => {
+        cancel();
+        resolve(true);
+      };
+    });
   }
 
   /** Attempts that run on the node. */
@@ -257,8 +276,13 @@ export class TaskPeers {
     session.isOver = true;
     session.cancelBeat();
     this.#sessions.delete(session.nodeId);
-    for (const key of session.attempts.keys()) this.#attempts.delete(key);
+    for (const key of session.attempts.keys()) this.#attemptEnded(key);
     this.#disconnect(session);
+  }
+
+  #attemptEnded(key: string): void {
+    this.#attempts.delete(key);
+    if (this.#attempts.size === 0) this.#noneLeft();
   }
 
   #receive(session: Session, message: ToOwner): void {
@@ -286,7 +310,7 @@ export class TaskPeers {
       case "ended": {
         const key = slotsKey(message.ref);
         if (!session.attempts.delete(key)) return;
-        this.#attempts.delete(key);
+        this.#attemptEnded(key);
         this.#parts.listener().taskEnded(message.ref, message.outcome);
         return;
       }

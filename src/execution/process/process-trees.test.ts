@@ -147,6 +147,15 @@ describe("the process tree of a worker", () => {
     assert.ok(listener.logs("stdout").includes("child ended"));
   });
 
+  it("is ended sooner when it is stopped again with a shorter grace", async () => {
+    await using fixture = new RunnerFixture(undefined, holding(limits.killGraceMs).clock);
+    const { runner, listener } = fixture;
+    const { task } = await startReady(fixture, "trap '' TERM; echo ready; while :; do sleep 0.05; done");
+    runner.stop(task.ref);
+    runner.stop(task.ref, 1);
+    assert.equal((await listener.outcome(task.ref)).kind, "interrupted");
+  });
+
   it("is remembered when its leader goes first: a child without group, mark and parent is ended after the grace", async () => {
     await using fixture = new RunnerFixture(undefined, hastyPatientClock);
     const { runner, listener } = fixture;

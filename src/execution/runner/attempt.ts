@@ -1,6 +1,7 @@
 // One attempt as all runners see it: how it is asked to end, and where it reports to.
 
 import type { FailureCode } from "../../engine/failure-catalogue.ts";
+import { limits } from "../../engine/limits.ts";
 import type { Clock } from "../../engine/ports.ts";
 import type {
   CommandResult,
@@ -36,7 +37,8 @@ export class AttemptControl {
   readonly secrets: string[] = [];
   #answerError: unknown = null;
   #reason: EndReason | null = null;
-  #onEnd: () => void = () => {};
+  #graceMs = Number.POSITIVE_INFINITY;
+  #onEnd: (graceMs: number) => void = () => {};
 
   get reason(): EndReason | null {
     return this.#reason;
@@ -47,16 +49,21 @@ export class AttemptControl {
     return this.#answerError;
   }
 
-  end(reason: EndReason): void {
-    if (this.#reason !== null) return;
-    this.#reason = reason;
-    this.#onEnd();
+  /** @param graceMs how long its processes may take; asking again can only make that shorter */
+  end(reason: EndReason, graceMs: number = limits.killGraceMs): void {
+    this.#reason ??= reason;
+    if (graceMs >= this.#graceMs) return;
+    this.#graceMs = graceMs;
+    this.#onEnd(graceMs);
   }
 
-  /** Sets what ends the attempt; it is called at once when that was asked for already. */
-  onEnd(run: () => void): void {
+  /**
+   * Sets what ends the attempt; it is called at once when that was asked for already, and once more when the grace gets
+   * shorter.
+   */
+  onEnd(run: (graceMs: number) => void): void {
     this.#onEnd = run;
-    if (this.#reason !== null) run();
+    if (this.#reason !== null) run(this.#graceMs);
   }
 }
 

@@ -6,7 +6,6 @@
 
 import { closeSync } from "node:fs";
 import { Socket } from "node:net";
-import { limits } from "../../engine/limits.ts";
 import type { Clock } from "../../engine/ports.ts";
 import { type FifoSupply, openPipe } from "../process/pipes.ts";
 import { type ProcessTree, type ProcessTrees, signalGroup } from "../process/process-trees.ts";
@@ -93,14 +92,16 @@ export class WorkerProcess {
     return this.#isTreeGone;
   }
 
-  /** Asks the tree to end. Asking again, or when the leader has ended, changes nothing. */
-  async end(): Promise<void> {
-    if (this.#askedToEnd || this.#exited) return;
-    this.#askedToEnd = true;
-    this.#cancelGrace = this.#tools.clock.after(limits.killGraceMs, () => {
+  /** Asks the tree to end within `graceMs`. Asking again sets another grace; when the leader has ended it changes nothing. */
+  async end(graceMs: number): Promise<void> {
+    if (this.#exited) return;
+    this.#cancelGrace();
+    this.#cancelGrace = this.#tools.clock.after(graceMs, () => {
       this.#graceOver = true;
       if (!this.#exited) void this.#tools.trees.signal(this.#tree, "SIGKILL");
     });
+    if (this.#askedToEnd) return;
+    this.#askedToEnd = true;
     await this.#tools.trees.signal(this.#tree, "SIGTERM");
   }
 

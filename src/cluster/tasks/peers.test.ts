@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Timeline } from "../../../test/simulation/timeline.ts";
+import type { TaskOutcome, TaskRef, TaskStart } from "../../engine/task-port.ts";
+import type { Connection, FromHost, FromOwner } from "./messages.ts";
+import { TaskPeers } from "./peers.ts";
+
+const stopped: TaskOutcome = { kind: "interrupted", reason: "stopped" };
+
+/** An owner with one attempt on a host, which the test plays. */
+function started() {
+  const time = new Timeline();
+  const sent: FromOwner[] = [];
+  const ended: TaskRef[] = [];
+  const connection: Connection<FromOwner, FromHost> = {
+    write: (frame) => void sent.push(frame),
+    close: () => {},
+    onFrame: () => {},
+    onClose: () => {},
+  };
+  const peers = new TaskPeers(
+    {
+      owner: () => "a/1",
+      leaseMs: 15_000,
+      ownLeaseLeftMs: () => 15_000,
+      connect: () => connection,
+      declaredOutputs: () => [],
+      listener: () => ({
+        taskEvents: () => {},
+        taskActions: () => {},
+        taskEnded: (ref) => void ended.push(ref),
+        backpressure: () => null,
+      }),
+      clock: {
+        nowMs: () => time.nowMs,
+        steadyMs: () => time.nowMs,
+        after: (delayMs, run) => time.plan(delayMs, null, run),
+        soon: (run) => void time.plan(0, null, run),
+      },
+      log: { warn: () => {}, error: () => {} },
+    },
+    { granted: () => {}, refused: () => {}, free: () => {}, lost: () => {} },
+  );
+  const ref: TaskRef = { jobId: "j", taskSeq: 1, attempt: 1 };
+  const lease = { leaseId: "l", pool: "default", slots: 1, node: "h" };
+  peers.request("h", "j/1/1", "default", 1);
+  connection.onFrame({ host: "h/1", received: 0 });
+  connection.onFrame({ seq: 1, received: 1, message: { kind: "granted", key: "j/1/1", number: 1, lease } });
+  peers.start("h", { ref, lease } as TaskStart);
+  const kinds = () => sent.flatMap((frame) => ("message" in frame ? [frame.message?.kind] : []));
+  return { time, peers, connection, ref, ended, kinds };
+}
+
+test("attempts elsewhere are stopped, and waited for until all have ended", async () => {
+  const { time, peers, connection, ref, ended, kinds } = started();
+  const stopping = peers.stopAll(8_000);
+  assert.deepEqual(kinds(), ["request", "start", "stop"]);
+  connection.onFrame({ seq: 2, received: 3, message: { kind: "ended", ref, outcome: stopped } });
+  assert.equal(await stopping, true);
+  assert.deepEqual(ended, [ref]);
+  assert.equal(await peers.stopAll(8_000), true);
+  // No time has passed for it.
+  assert.equal(time.nowMs, started().time.nowMs);
+});
+
+test("a host that does not answer in time may still run what it was told to stop", async () => {
+  const { time, peers } = started();
+  let isClear: boolean | null = null;
+  void peers.stopAll(8_000).then((answer) => {
+    isClear = answer;
+  });
+  while (isClear === null) assert.ok(await time.step());
+  assert.equal(isClear, false);
+});
+
+test("an attempt is over with the start of its node that ran it", async () => {
+  const { peers, ref, ended } = started();
+  const stopping = peers.stopAll(8_000);
+  peers.ended("h/1");
+  assert.equal(await stopping, true);
+  assert.deepEqual(ended, [ref]);
+});
