@@ -17,23 +17,28 @@ export interface Page<Item> {
  * @example for await (const run of client.runs.list({ status: "failed" })) console.log(run.run_id);
  * @example const { items, next_page_token } = await client.jobs.list({ page_size: 20 }).page();
  */
-export class Pages<Item> implements AsyncIterable<Item> {
-  readonly #fetch: (pageToken: string | undefined) => Promise<Page<Item>>;
+export class Pages<Item, OnePage extends Page<Item> = Page<Item>> implements AsyncIterable<Item> {
+  readonly #fetch: (pageToken: string | undefined) => Promise<OnePage>;
 
-  constructor(fetch: (pageToken: string | undefined) => Promise<Page<Item>>) {
+  constructor(fetch: (pageToken: string | undefined) => Promise<OnePage>) {
     this.#fetch = fetch;
   }
 
   /** One page: the first, or the one that the query's page_token names. */
-  page(): Promise<Page<Item>> {
+  page(): Promise<OnePage> {
     return this.#fetch(undefined);
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Item, undefined> {
+    for await (const { items } of this.pages()) yield* items;
+  }
+
+  /** All pages, for what they say beside their items. */
+  async *pages(): AsyncGenerator<OnePage, undefined> {
     let token: string | undefined;
     do {
-      const page: Page<Item> = await this.#fetch(token);
-      yield* page.items;
+      const page: OnePage = await this.#fetch(token);
+      yield page;
       // Otherwise a gateway that repeats a page token would be asked forever.
       if (token !== undefined && page.next_page_token === token) {
         throw new TroupeUnreachable("The gateway answers a page with its own token as the next one.");
@@ -55,11 +60,11 @@ export function pagesOf<Id extends ListId>(
   id: Id,
   request: RequestOf<Id>,
   options: CallOptions,
-): Pages<ItemOf<Id>> {
+): Pages<ItemOf<Id>, AnswerOf<Id> & Page<ItemOf<Id>>> {
   return new Pages(async (pageToken) => {
     const next =
       pageToken === undefined ? request : { ...request, query: { ...request.query, page_token: pageToken } };
     const { value } = await transport.json(id, next as RequestOf<Id>, options);
-    return value as Page<ItemOf<Id>>;
+    return value as AnswerOf<Id> & Page<ItemOf<Id>>;
   });
 }

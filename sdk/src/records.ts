@@ -115,6 +115,7 @@ export interface OperationEvent {
 
 /** A long-lived process that an open run offers. */
 export type Service = ItemOf<"listServices">;
+export type ServicePage = AnswerOf<"listServices">;
 export type ServicesQuery = QueryOf<"listServices">;
 export type ResolveQuery = QueryOf<"resolveService">;
 

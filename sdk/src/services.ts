@@ -1,7 +1,7 @@
 // Services: long-lived processes that open runs offer, found by their names.
 
 import { type Pages, pagesOf } from "./pages.ts";
-import type { ResolveQuery, Service, ServicesQuery } from "./records.ts";
+import type { ResolveQuery, Service, ServicePage, ServicesQuery } from "./records.ts";
 import type { CallOptions, Transport } from "./transport.ts";
 
 export class ServicesResource {
@@ -11,8 +11,11 @@ export class ServicesResource {
     this.#transport = transport;
   }
 
-  /** Those that open runs offer right now, by name, whether their checks pass or not. */
-  list(query: ServicesQuery = {}, options: CallOptions = {}): Pages<Service> {
+  /**
+   * Those that open runs offer right now, by name, whether their checks pass or not. A page names the nodes that do not
+   * answer, whose services it lacks.
+   */
+  list(query: ServicesQuery = {}, options: CallOptions = {}): Pages<Service, ServicePage> {
     return pagesOf(this.#transport, "listServices", { query }, options);
   }
 

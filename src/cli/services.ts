@@ -13,14 +13,23 @@ export async function services(call: ServerCall): Promise<number> {
     tag: call.text("tag") ?? undefined,
     run_id: run === null ? undefined : checkedId(run, "run"),
   };
+  const silent = new Set<string>();
   const what = query.name === undefined ? "service" : `service of the name ${cleanText(query.name)}`;
-  return printList<Service>(call, {
-    items: (pageSize) => call.client.services.list({ ...query, page_size: pageSize }),
-    head: ["SERVICE", "STATUS", "REACHED AT", "RUN", "TAGS", "WHY"],
+  const code = await printList<Service>(call, {
+    async *items(pageSize) {
+      for await (const page of call.client.services.list({ ...query, page_size: pageSize }).pages()) {
+        for (const node of page.unreachable_nodes) silent.add(cleanText(node));
+        yield* page.items;
+      }
+    },
+    head: ["SERVICE", "STATUS", "NODE", "REACHED AT", "RUN", "TAGS", "WHY"],
     row: serviceRow,
     style: ({ status }) => (status === "passing" ? null : "red"),
     nothing: `No ${what}. Runs offer them while they are open, such as their dashboards.`,
   });
+  if (silent.size > 0)
+    call.terminal.note(`Without those of nodes that do not answer now: ${[...silent].join(", ")}.`);
+  return code;
 }
 
 function serviceRow(service: Service): readonly unknown[] {
@@ -29,6 +38,7 @@ function serviceRow(service: Service): readonly unknown[] {
   return [
     service.name,
     service.status,
+    service.node,
     publicUrl ?? (port === null ? address : `${address}:${port}`),
     service.run_id ?? "-",
     service.tags.join(","),
