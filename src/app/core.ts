@@ -130,10 +130,9 @@ export async function openCore(
   const runTokens = new RunTokens(key.derive("run tokens"));
   // A dashboard that only this machine can reach needs no key when the gateway needs no token.
   const dashboardsAsk = config.apiTokens.length > 0 || !isLoopback(config.webUiHost);
-  const dashboardKey = (runId: string) => (dashboardsAsk ? runTokens.of(runId) : null);
-  const runEvents = new RunEvents(dashboardKey);
+  const runEvents = new RunEvents((runId) => (dashboardsAsk ? runTokens.of(runId) : null));
   const webUiPlace = { host: config.webUiHost, publicUrl: config.webUiPublicUrl };
-  const dashboards = dashboardsHere(webUiPlace);
+  const dashboards = dashboardsHere(webUiPlace, dashboardsAsk);
   const { snapshots } = bundles;
   const payloadOf = payloadsIn({
     home: home.path,
@@ -166,6 +165,7 @@ export async function openCore(
     fraction: systemRandomness.fraction,
     node: { name: config.nodeName, host: machineOf(config) },
     asHere: dashboards.service,
+    asksForKey: dashboards.asksForKey,
     run: runner.sideCommands.run,
     payloadOf,
     redact: makeRedactor(config.secretTexts).text,
@@ -264,7 +264,6 @@ export async function openCore(
     sharedSweeps,
     runTokens,
     runEvents,
-    dashboardKey,
     engine,
     control,
     services,

@@ -128,13 +128,12 @@ function runtimeApi(config: Config, core: Core, serving: Serving, door: "tcp" | 
 async function serveGateway(config: Config, core: Core, gateway: Gateway, serving: Serving): Promise<string> {
   // Loaded here because a runtime alone does not need it.
   const { gatewayServer } = await import("../http/gateway/server.ts");
-  const { runTokens, dashboardKey, log } = core;
+  const { runTokens, log } = core;
   const server = gatewayServer(
     {
       ...gateway,
       ...sharedParts(config, core, serving),
       runTokens,
-      dashboardKey,
       config,
       checkFiles: () => checkFiles(config),
       processId: systemRandomness.id().slice(-8),

@@ -27,6 +27,8 @@ export interface RegistryParts extends CheckParts {
   readonly node: { readonly name: string; readonly host: string | null };
   /** A service as it is on this node, which may have taken its job over from another one. */
   readonly asHere: (spec: ServiceSpec, agentId: string | null) => ServiceSpec;
+  /** Whether what an agent offers asks browsers for the run's key. */
+  readonly asksForKey: (agentId: string | null) => boolean;
   /** Writes a change into the job's history, unless the service is over there. */
   readonly report: (jobId: string, change: ServiceChange) => void;
 }
@@ -212,6 +214,7 @@ export class ServiceRegistry implements ServiceBoard {
       address: this.#addressOf(instance),
       port,
       publicUrl,
+      asksForKey: this.#parts.asksForKey(agentId),
       jobId,
       runId,
       definitionId,

@@ -22,6 +22,8 @@ export interface ServiceView {
   readonly address: string;
   readonly port: number | null;
   readonly publicUrl: string | null;
+  /** Whether it asks browsers for the run's key. */
+  readonly asksForKey: boolean;
   readonly jobId: string;
   readonly runId: string;
   /** The gateway's job; null for a job of the runtime's own API. */

@@ -6,7 +6,7 @@ import { specOf } from "../../test/support/services.ts";
 import { dashboardsHere } from "./dashboards-here.ts";
 import { WEB_UI_NODE } from "./inject.ts";
 
-const here = dashboardsHere({ host: "0.0.0.0", publicUrl: "http://b.example.org:{port}/" });
+const here = dashboardsHere({ host: "0.0.0.0", publicUrl: "http://b.example.org:{port}/" }, true);
 
 test("a dashboard is bound and reached where the node has it, at the run's own port", () => {
   const launched = specOf({ port: 61_003, address: "127.0.0.1", public_url: "http://a.example.org:61003/" });
@@ -21,6 +21,7 @@ test("a dashboard is bound and reached where the node has it, at the run's own p
 });
 
 test("what other agents offer and declare is as they say", () => {
+  assert.deepEqual([WEB_UI_NODE, "web", null].map(here.asksForKey), [true, false, false]);
   const spec = specOf({ port: 8_080, address: "10.0.0.7" });
   assert.equal(here.service(spec, "web"), spec);
   assert.equal(here.service(spec, null), spec);

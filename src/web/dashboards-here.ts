@@ -4,8 +4,11 @@
 import type { ServiceSpec } from "../engine/service.ts";
 import { placeVariables, publicUrlOf, WEB_UI_NODE, type WebUiPlace } from "./inject.ts";
 
-export function dashboardsHere(place: WebUiPlace) {
+/** @param areKeyed whether they let in only those who have the run's key */
+export function dashboardsHere(place: WebUiPlace, areKeyed: boolean) {
   return {
+    asksForKey: (agentId: string | null): boolean => areKeyed && agentId === WEB_UI_NODE,
+
     /** A service as it is offered on this node. */
     service(spec: ServiceSpec, agentId: string | null): ServiceSpec {
       if (agentId !== WEB_UI_NODE || spec.port === null) return spec;

@@ -348,7 +348,7 @@ describe("troupe blueprint run and troupe services", () => {
     const listed = await troupe("services", "--run", runId).ended;
     assert.match(
       listed.out,
-      /^blueprint-web-ui +passing +http:\/\/127\.0\.0\.1:\d+\/ /m,
+      /^blueprint-web-ui +passing +\S+ +http:\/\/127\.0\.0\.1:\d+\/ /m,
       listed.out + listed.err,
     );
     const [service] = JSON.parse((await troupe("services", "blueprint-web-ui", "--json").ended).out);

@@ -116,6 +116,27 @@ export const serviceMutations: readonly Mutation[] = [
     tests: placing,
   },
   {
+    fault: "a dashboard of another node is shown without the key that it asks for",
+    file: "src/cluster/wire/services.ts",
+    search: "    asksForKey,\n    jobId,",
+    replacement: "    asksForKey: false,\n    jobId,",
+    tests: wire,
+  },
+  {
+    fault: "every service is shown with its run's key",
+    file: "src/web/dashboards-here.ts",
+    search: "areKeyed && agentId === WEB_UI_NODE",
+    replacement: "areKeyed",
+    tests: dashboards,
+  },
+  {
+    fault: "who lists services is not told of the nodes that do not answer",
+    file: "src/cli/services.ts",
+    search: "silent.add(cleanText(node))",
+    replacement: "cleanText(node)",
+    tests: ["src/cli/services.test.ts"],
+  },
+  {
     fault: "a run is given a port that a run on another node has, while others are free",
     file: "src/web/ports.ts",
     search: "Promise.all([records.portsInUse(), records.portsInUseAnywhere()])",

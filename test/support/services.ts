@@ -53,6 +53,7 @@ export function registryOf(
     fraction: () => 0.5,
     node: { name, host: null },
     asHere: (spec) => spec,
+    asksForKey: () => false,
     run: async () => ({ kind: "not_started", reason: "no programs in this test" }),
     payloadOf: async () => null,
     redact: (text) => text,

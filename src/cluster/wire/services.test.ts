@@ -49,6 +49,7 @@ const service: fc.Arbitrary<ServiceView> = record({
   address: text,
   port: orNull(fc.integer({ min: 1, max: 65_535 })),
   publicUrl: orNull(text),
+  asksForKey: fc.boolean(),
   jobId: text,
   runId: text,
   definitionId: orNull(text),

@@ -98,7 +98,8 @@ export function serviceToWire(service: ServiceView): WireService {
 
 /** @throws WireProblem */
 export function serviceFromWire(service: WireService): ServiceView {
-  const { serviceId, name, tags, address, jobId, runId, node, registeredAtMs, updatedAtMs } = service;
+  const { serviceId, name, tags, address, asksForKey, jobId, runId, node } = service;
+  const { registeredAtMs, updatedAtMs } = service;
   return {
     serviceId,
     name,
@@ -108,6 +109,7 @@ export function serviceFromWire(service: WireService): ServiceView {
     address,
     port: orNull(service.port),
     publicUrl: orNull(service.publicUrl),
+    asksForKey,
     jobId,
     runId,
     definitionId: orNull(service.definitionId),

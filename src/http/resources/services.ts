@@ -5,9 +5,9 @@ import { isoTime } from "../../engine/event.ts";
 import type { ServiceFilter } from "../../services/registry.ts";
 import type { ServiceView } from "../../services/service-view.ts";
 import type { Services } from "../../services/services.ts";
-import { WEB_UI_SERVICE } from "../../web/inject.ts";
 import { Problem } from "../core/problem.ts";
 import { get } from "../core/route.ts";
+import type { RunTokens } from "../core/run-token.ts";
 import { Type } from "../core/type.ts";
 import type { Api } from "./api.ts";
 import type { List } from "./lists.ts";
@@ -15,8 +15,8 @@ import { pageOf, pageQuery } from "./schemas.ts";
 
 export interface Parts {
   readonly services: Services;
-  /** The key that a run's dashboard asks browsers for; null when it asks for none. Absent: there are no dashboards. */
-  readonly dashboardKey?: (runId: string) => string | null;
+  /** Makes the keys that dashboards ask browsers for; absent where they are not given away. */
+  readonly runTokens?: Pick<RunTokens, "of">;
 }
 
 const Status = Type.OneOf(
@@ -150,14 +150,14 @@ function joinTags(request: FastifyRequest, _reply: FastifyReply, done: () => voi
   done();
 }
 
-function gatewayService({ dashboardKey }: Parts, view: ServiceView) {
-  const { definitionId, runId, name, publicUrl } = view;
+function gatewayService({ runTokens }: Parts, view: ServiceView) {
+  const { definitionId, runId, publicUrl } = view;
   // A job of the runtime API has ids that this API does not know.
   const isOurs = definitionId !== null;
-  const key = name === WEB_UI_SERVICE ? (dashboardKey?.(runId) ?? null) : null;
+  const key = view.asksForKey ? runTokens?.of(runId) : undefined;
   return renderService(view, {
     owner: { jobId: definitionId, runId: isOurs ? runId : null },
-    publicUrl: publicUrl === null || key === null ? publicUrl : withKey(publicUrl, key),
+    publicUrl: publicUrl === null || key === undefined ? publicUrl : withKey(publicUrl, key),
   });
 }
 
