@@ -126,7 +126,7 @@ export async function openCore(
   const feed = new EventFeed();
   const pools = { ...config.executorPools, [WEB_UI_POOL]: config.webUiPortEnd - config.webUiPortStart + 1 };
   const meter = new RuntimeMeter(Object.keys(pools));
-  const slots = new PoolSlots(pools, systemRandomness.id);
+  const slots = new PoolSlots(pools, systemRandomness.id, config.nodeLabels);
   const runTokens = new RunTokens(key.derive("run tokens"));
   // A dashboard that only this machine can reach needs no key when the gateway needs no token.
   const dashboardsAsk = config.apiTokens.length > 0 || !isLoopback(config.webUiHost);

@@ -96,6 +96,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     leaseMs,
     ownLeaseLeftMs: () => membership.leftMs,
     connect: openTaskStreams(peers, (other) => watch.addressOf(other)),
+    labels: config.nodeLabels,
     own,
     local: runner,
     engine,
@@ -165,10 +166,10 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
   };
 }
 
-function knownNode({ nodeId, status, pools, reserved }: NodeRecord): KnownNode {
+function knownNode({ nodeId, status, labels, pools, reserved }: NodeRecord): KnownNode {
   const known = Object.entries(pools).map(([pool, capacity]) => {
     const free = Math.max(0, capacity - (reserved[pool] ?? 0));
     return [pool, { capacity, free }] as const;
   });
-  return { nodeId, isReady: status === "ready", pools: Object.fromEntries(known) };
+  return { nodeId, isReady: status === "ready", labels, pools: Object.fromEntries(known) };
 }

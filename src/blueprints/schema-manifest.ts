@@ -104,6 +104,14 @@ const executor = open("Runs a command for each message.", {
   ),
   pool: name("The pool it takes slots from.", { default: "default" }),
   pool_slots: integer("How many.", 1, 1_000_000, 1),
+  node_labels: {
+    type: "object",
+    description: "Labels of the nodes that may run it (SVC_NODE_LABELS); all of them.",
+    examples: [{ zone: "a" }],
+    maxProperties: 64,
+    propertyNames: { pattern: "^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$" },
+    additionalProperties: { type: "string", pattern: "^[A-Za-z0-9._-]{0,63}$" },
+  },
   output_message_type: orNull(
     name("The type of its answer; null: no answer.", { default: "executor_result" }),
   ),

@@ -118,6 +118,7 @@ const whole: JsonObject = {
         command: ["python3", "x.py"],
         pool: "default",
         pool_slots: 1,
+        node_labels: { zone: "a", "example.org/gpu": "" },
         timeout_seconds: 1,
         max_attempts: 2,
         retry_backoff_ms: 3,

@@ -51,7 +51,7 @@ const RESULT_OBJECT = /^\s*\{\s*"(events|emit_messages|next_state|complete_step|
 
 /** Whether this event has a line while the run is watched. */
 export function isWorthReading(event: HistoryEvent): boolean {
-  return !bookkeeping.has(event.type) && !isResultObject(event);
+  return (!bookkeeping.has(event.type) || hintOf(event) !== null) && !isResultObject(event);
 }
 
 /** Whether a log line is the object by which a command reports its result to the runtime. */
@@ -127,6 +127,8 @@ export function eventText(event: HistoryEvent): string {
       return failure?.details?.agent_id === undefined ? words("failed") : "failed";
     case "agent_failed":
       return `failed permanently [${cleanText(failure?.code ?? "")}]`;
+    case "executor_lease_requested":
+      return hintOf(event) ?? otherText(event);
     case "sandbox_job_completed":
       return `command ended with exit code ${cleanText(payload.exit_code)}${took(payload)}`;
     case "sandbox_job_failed":
@@ -146,8 +148,17 @@ export function eventText(event: HistoryEvent): string {
     case "message_dead_lettered":
       return `dead-lettered a message of type ${cleanText(payload.type)} (${cleanText(payload.reason)})`;
     default:
-      return words(`${cleanText(event.type.replaceAll("_", " "))}${payloadText(payload)}`);
+      return words(otherText(event));
   }
+}
+
+function otherText({ type, payload }: HistoryEvent): string {
+  return `${cleanText(type.replaceAll("_", " "))}${payloadText(payload)}`;
+}
+
+/** Why no node can run an attempt; null when one can. */
+function hintOf({ type, payload: { hint } }: HistoryEvent): string | null {
+  return type === "executor_lease_requested" && typeof hint === "string" ? cleanText(hint) : null;
 }
 
 /** A worker's question, with the answers that are allowed. */

@@ -160,8 +160,9 @@ export const failureCatalogue = {
   "resource.unsatisfiable": {
     category: "resource",
     retryable: false,
-    meaning: "The pool does not exist, or will never have so many slots.",
-    remediation: "Ask for fewer slots or another pool, or raise SVC_EXECUTOR_POOL_CAPACITIES.",
+    meaning: "The pool does not exist, or will never have so many slots, or the node lacks a label.",
+    remediation:
+      "Ask for fewer slots, another pool or other node_labels, or change SVC_EXECUTOR_POOL_CAPACITIES or SVC_NODE_LABELS.",
   },
   "resource.exhausted": {
     category: "resource",

@@ -1,6 +1,7 @@
 // The graph: a manifest that was found valid, compiled so that a message finds its receivers by one look-up.
 
 import type { JsonObject, JsonValue } from "./json.ts";
+import type { Labels } from "./labels.ts";
 import type { RequiredService, ServiceSpec } from "./service.ts";
 
 /** The one version of manifests. */
@@ -44,6 +45,8 @@ export interface ExecutorConfig {
   readonly command: readonly string[] | string;
   readonly pool: string;
   readonly poolSlots: number;
+  /** Only nodes with all of these run its command. */
+  readonly nodeLabels: Labels;
   /** Seconds one attempt may take; 0 has no limit (the default of long-lived executors). */
   readonly timeoutSeconds: number;
   readonly maxAttempts: number;

@@ -387,6 +387,26 @@ describe("tasks", () => {
     assert.match(h.job(job).progress.failureJson!, /resource\.unsatisfiable/);
   });
 
+  test("a request that waits for a node is made with the agent's labels, and its event has the reason", async () => {
+    const h = new EngineHarness();
+    const asked: unknown[] = [];
+    h.slots.request = (...given) => {
+      asked.push(given.slice(1));
+      return { kind: "queued", hint: "No node has it." };
+    };
+    const job = await h.submit(graph([executor("a", { node_labels: { zone: "b" } })]));
+    assert.deepEqual(asked, [["default", 1, "local", { zone: "b" }]]);
+    const [requested] = h.events(job, "executor_lease_requested");
+    assert.deepEqual(requested?.payload, {
+      task: 1,
+      attempt: 1,
+      pool: "default",
+      slots: 1,
+      hint: "No node has it.",
+    });
+    assert.equal(h.status(job), "queued");
+  });
+
   test("a cancelled job's command is stopped, its lease released before the terminal event, its slot after the end", async () => {
     const h = new EngineHarness({ slots: 1 });
     const job = await h.submit(graph([executor("a")]));

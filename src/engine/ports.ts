@@ -5,6 +5,7 @@
 import type { PlacementPolicy } from "./graph.ts";
 import type { Journal } from "./journal.ts";
 import type { JsonObject } from "./json.ts";
+import type { Labels } from "./labels.ts";
 import type { ServiceBoard } from "./service-port.ts";
 import type { Lease, TaskRef, TaskRunner } from "./task-port.ts";
 
@@ -47,7 +48,8 @@ export interface Randomness {
 
 export type Grant =
   | { readonly kind: "granted"; readonly lease: Lease }
-  | { readonly kind: "queued" }
+  /** `hint`: why no node can grant it as the nodes are now. */
+  | { readonly kind: "queued"; readonly hint?: string }
   | { readonly kind: "unsatisfiable"; readonly reason: string };
 
 /** The slots of all pools. Pure bookkeeping: no clock, no I/O. */
@@ -56,8 +58,15 @@ export interface Slots {
    * Asks for slots. A queued request is granted later through `onGranted`, in fair order.
    *
    * @param placement by which the node is chosen that grants them; "here": only the job's own node
+   * @param labels that the node must have; none when absent
    */
-  request(key: string, pool: string, slots: number, placement: PlacementPolicy | "here"): Grant;
+  request(
+    key: string,
+    pool: string,
+    slots: number,
+    placement: PlacementPolicy | "here",
+    labels?: Labels,
+  ): Grant;
   /** Gives a lease back, or takes a queued request back. Doing it twice changes nothing. */
   release(key: string): void;
   /** When, on the steady clock, an attempt has ended for certain that an earlier owner of its job had begun with the lease. */

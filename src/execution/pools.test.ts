@@ -56,6 +56,18 @@ describe("pool slots", () => {
     assert.deepEqual(keys, ["b"]);
   });
 
+  it("refuses what needs a label that the node lacks", () => {
+    const slots = new PoolSlots({ default: 1 }, counter(), { zone: "a", disk: "ssd" });
+    const ask = (labels: Record<string, string>) => slots.request("a", "default", 1, "local", labels);
+    const refused = (text: string) => ({
+      kind: "unsatisfiable",
+      reason: `It needs a node with ${text}, and this one has the labels zone=a, disk=ssd.`,
+    });
+    assert.deepEqual(ask({ zone: "b", disk: "ssd" }), refused("the labels zone=b, disk=ssd"));
+    assert.deepEqual(ask({ toString: "x" }), refused("the label toString=x"));
+    assert.equal(ask({ disk: "ssd" }).kind, "granted");
+  });
+
   it("keeps pools apart", () => {
     const slots = new PoolSlots({ default: 1, io: 1 }, counter());
     slots.request("a", "default", 1);

@@ -9,6 +9,7 @@
 // - A key holds one lease or waits once; releasing it again changes nothing.
 
 import { Fifo } from "../engine/fifo.ts";
+import { hasLabels, type Labels, labelsText, noLabels } from "../engine/labels.ts";
 import type { Grant, Slots } from "../engine/ports.ts";
 import type { Lease } from "../engine/task-port.ts";
 
@@ -52,13 +53,16 @@ export class PoolSlots implements Slots {
   /** The pool of every key that holds a lease or waits. */
   readonly #poolOf = new Map<string, Pool>();
   readonly #nextId: () => string;
+  readonly #labels: Labels;
 
   /**
    * @param capacities slots of each pool; whole numbers from 0
    * @param nextId makes the unique part of lease ids
+   * @param labels of this node
    */
-  constructor(capacities: Readonly<Record<string, number>>, nextId: () => string) {
+  constructor(capacities: Readonly<Record<string, number>>, nextId: () => string, labels: Labels = noLabels) {
     this.#nextId = nextId;
+    this.#labels = labels;
     for (const [name, capacity] of Object.entries(capacities)) {
       if (!Number.isSafeInteger(capacity) || capacity < 0) {
         throw new RangeError(
@@ -80,10 +84,17 @@ export class PoolSlots implements Slots {
   /**
    * Asks for slots on behalf of `key`; asking again returns what the key has.
    *
+   * @param labels that this node must have
    * @returns `granted`; `queued` (the lease comes through onGranted later); or `unsatisfiable`, when the pool
-   *   does not exist or could not offer that many slots even if it were empty
+   *   does not exist or could not offer that many slots even if it were empty, or the node lacks a label
    */
-  request(key: string, poolName: string, slots: number): Grant {
+  request(
+    key: string,
+    poolName: string,
+    slots: number,
+    _placement?: unknown,
+    labels: Labels = noLabels,
+  ): Grant {
     const held = this.#poolOf.get(key);
     if (held !== undefined) {
       const lease = held.leases.get(key);
@@ -98,6 +109,10 @@ export class PoolSlots implements Slots {
     }
     if (slots > pool.capacity) {
       const reason = `${counted(slots)} of pool "${poolName}" can never be had; there is ${this.#listed()}.`;
+      return { kind: "unsatisfiable", reason };
+    }
+    if (!hasLabels(this.#labels, labels)) {
+      const reason = `It needs a node with ${labelsText(labels)}, and this one has ${labelsText(this.#labels)}.`;
       return { kind: "unsatisfiable", reason };
     }
     this.#poolOf.set(key, pool);

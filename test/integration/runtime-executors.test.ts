@@ -16,7 +16,12 @@ let gates: Gates;
 before(async () => {
   gates = await makeGates();
   program = await startProgram({
-    env: { SVC_EXECUTOR_POOL_CAPACITIES: "default=4,wide=4,one=1", PASSED: "outside", KEPT_BACK: "private" },
+    env: {
+      SVC_EXECUTOR_POOL_CAPACITIES: "default=4,wide=4,one=1",
+      SVC_NODE_LABELS: "zone=a,disk=ssd",
+      PASSED: "outside",
+      KEPT_BACK: "private",
+    },
   });
 });
 after(async () => {
@@ -249,5 +254,17 @@ describe("pools", () => {
       assert.match(String((failureOf(job).details as JsonObject).message), /default \(4 slots\)/);
       assert.deepEqual(job.of("sandbox_job_started"), []);
     }
+  });
+
+  test("node_labels that the only node has are met, others are resource.unsatisfiable", async () => {
+    const withLabels = (labels: JsonObject) =>
+      run(program, graph("labels", [executor("w", ["true"], { node_labels: labels })]));
+    assert.equal((await withLabels({ disk: "ssd" })).status, "completed");
+    const refused = await withLabels({ zone: "b" });
+    assert.equal(failureOf(refused).code, "resource.unsatisfiable");
+    assert.equal(
+      (failureOf(refused).details as JsonObject).message,
+      "It needs a node with the label zone=b, and this one has the labels zone=a, disk=ssd.",
+    );
   });
 });

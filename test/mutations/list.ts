@@ -13,6 +13,7 @@ import { homesMutations } from "./homes.ts";
 import { httpMutations } from "./http.ts";
 import { launchMutations } from "./launch.ts";
 import type { Mutation } from "./mutation.ts";
+import { nodesMutations } from "./nodes.ts";
 import { postgresMutations } from "./postgres.ts";
 import { serviceMutations } from "./services.ts";
 import { sharedWorkMutations } from "./shared-work.ts";
@@ -27,6 +28,7 @@ export const mutations: readonly Mutation[] = [
   ...homesMutations,
   ...postgresMutations,
   ...clusterMutations,
+  ...nodesMutations,
   ...doorMutations,
   ...launchMutations,
   ...httpMutations,

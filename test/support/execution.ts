@@ -89,6 +89,7 @@ export function executorConfig(changes: Partial<ExecutorConfig> = {}): ExecutorC
     command: ["true"],
     pool: "default",
     poolSlots: 1,
+    nodeLabels: {},
     timeoutSeconds: 300,
     maxAttempts: 1,
     retryBackoffMs: 500,

@@ -102,7 +102,7 @@ class World {
       node.tasks.slots.nodesAre(
         this.nodes
           .filter((other) => other !== node)
-          .map((other) => ({ nodeId: other.nodeId, isReady: true, pools: other.pools() })),
+          .map((other) => ({ nodeId: other.nodeId, isReady: true, labels: {}, pools: other.pools() })),
       );
     }
   }
@@ -168,6 +168,7 @@ class SimNode implements Living {
       leaseMs: LEASE_MS,
       ownLeaseLeftMs: () => LEASE_MS,
       connect: (nodeId) => this.#connectTo(world.nodes.find((node) => node.nodeId === nodeId)!),
+      labels: {},
       own: this.#own,
       local: this.#runner(life),
       engine: () => engine,

@@ -1,6 +1,7 @@
 // One node's part in running the cluster's attempts: it places those of its jobs, and runs those that are placed on it.
 
 import type { DeclaredOutput } from "../../engine/graph.ts";
+import type { Labels } from "../../engine/labels.ts";
 import type { Clock, EngineLog, Slots } from "../../engine/ports.ts";
 import type { TaskListener, TaskRunner } from "../../engine/task-port.ts";
 import { FOREIGN, nodeIdOf, TaskHost } from "./host.ts";
@@ -17,7 +18,8 @@ export interface ClusterTasksParts {
   readonly ownLeaseLeftMs: () => number;
   /** Opens a connection to a node's host. One that cannot be made is closed soon. */
   readonly connect: (nodeId: string) => Connection<FromOwner, FromHost>;
-  /** The node's own pools. */
+  /** The node's own labels and pools. */
+  readonly labels: Labels;
   readonly own: ClusterSlotsParts["own"] & {
     onFree: (pool: string, free: number) => void;
   };
@@ -32,7 +34,7 @@ export interface ClusterTasksParts {
 const FORMER_LEASES = 2;
 
 export function clusterTasks(parts: ClusterTasksParts) {
-  const { own, local, engine, clock, log, owner, leaseMs } = parts;
+  const { labels, own, local, engine, clock, log, owner, leaseMs } = parts;
   const host = new TaskHost({ host: owner, leaseMs, runner: local, slots: own, clock, log });
   const peers = new TaskPeers(
     {
@@ -54,7 +56,8 @@ export function clusterTasks(parts: ClusterTasksParts) {
   );
   // Nothing is known of earlier sessions: they end as any do whose owner is not reached.
   let formerEndMs = clock.steadyMs() + FORMER_LEASES * leaseMs;
-  const slots = new ClusterSlots({ nodeId: nodeIdOf(owner()), own, peers, formerEndMs: () => formerEndMs });
+  const nodeId = nodeIdOf(owner());
+  const slots = new ClusterSlots({ nodeId, labels, own, peers, formerEndMs: () => formerEndMs });
   own.onGranted = (key, lease) => {
     if (key.startsWith(FOREIGN)) host.granted(key, lease);
     else slots.granted(key, lease);

@@ -6,7 +6,8 @@ import { ClusterSlots } from "./slots.ts";
 /** This node, "own", with `slots` slots, and what it asks of others. */
 function cluster(slots: number) {
   let leases = 0;
-  const own = new PoolSlots({ default: slots }, () => String(++leases));
+  const labels = { zone: "a" };
+  const own = new PoolSlots({ default: slots }, () => String(++leases), labels);
   const asked: string[] = [];
   const granted: string[] = [];
   const peers = {
@@ -14,7 +15,7 @@ function cluster(slots: number) {
     request: (nodeId: string, key: string) => void asked.push(`${key} at ${nodeId}`),
     release: (nodeId: string, key: string) => void asked.push(`not ${key} at ${nodeId}`),
   };
-  const nodes = new ClusterSlots({ nodeId: "own", own, peers, formerEndMs: () => 7 });
+  const nodes = new ClusterSlots({ nodeId: "own", labels, own, peers, formerEndMs: () => 7 });
   nodes.onGranted = (key, { node }) => void granted.push(`${key} at ${node ?? "own"}`);
   own.onGranted = (key, lease) => nodes.granted(key, lease);
   own.onFree = (pool) => nodes.ownFree(pool);
@@ -23,6 +24,7 @@ function cluster(slots: number) {
       free.map((one, i) => ({
         nodeId: `n${i}`,
         isReady: true,
+        labels: {},
         pools: { default: { capacity: 4, free: one } },
       })),
     );
@@ -73,15 +75,55 @@ test("slots that no living node has are waited for while a lost node had them, a
   assert.equal(ask("a", "gpu"), "unsatisfiable");
   assert.equal(ask("a", "default", 2), "unsatisfiable");
   const pools = { gpu: { capacity: 1, free: 1 } };
-  nodes.nodesAre([{ nodeId: "n0", isReady: false, pools }]);
-  assert.equal(ask("a", "gpu"), "queued");
+  nodes.nodesAre([{ nodeId: "n0", isReady: false, labels: {}, pools }]);
+  assert.deepEqual(nodes.request("a", "gpu", 1, "spread"), {
+    kind: "queued",
+    hint: 'No node that is ready has a slot of pool "gpu". It waits for one that has.',
+  });
   assert.deepEqual(news(), [[], []]);
-  nodes.nodesAre([{ nodeId: "n0", isReady: true, pools }]);
+  nodes.nodesAre([{ nodeId: "n0", isReady: true, labels: {}, pools }]);
   assert.deepEqual(news(), [["a at n0"], []]);
   nodes.granted("a", lease("n0"));
   assert.deepEqual(news(), [[], ["a at n0"]]);
   nodes.release("a");
   assert.deepEqual(news(), [["not a at n0"], []]);
+});
+
+test("a request with labels is made at nodes that have all of them only, and waits for one to join", () => {
+  const { nodes, news } = cluster(4);
+  const pools = { default: { capacity: 4, free: 4 } };
+  const node = (nodeId: string, labels: Record<string, string>) => ({ nodeId, isReady: true, labels, pools });
+  const known = [node("n0", { zone: "b" }), node("n1", { zone: "b", disk: "ssd" })];
+  nodes.nodesAre(known);
+  const ask = (key: string, labels: Record<string, string>) =>
+    nodes.request(key, "default", 1, "local", labels);
+  assert.equal(ask("a", { zone: "a" }).kind, "granted");
+  assert.deepEqual(ask("b", { disk: "ssd", zone: "b" }), { kind: "queued" });
+  assert.deepEqual(news(), [["b at n1"], []]);
+  const hint = (text: string) => ({
+    kind: "queued",
+    hint: `No node that is ready has a slot of pool "default" and ${text}. It waits for one that has.`,
+  });
+  assert.deepEqual(ask("c", { zone: "c" }), hint("the label zone=c"));
+  assert.deepEqual(ask("d", { zone: "a", disk: "ssd" }), hint("the labels zone=a, disk=ssd"));
+  assert.equal(
+    nodes.request("e", "gpu", 1, "local", { zone: "c" }).kind,
+    "queued",
+    "its pool may come with it",
+  );
+  nodes.release("a");
+  nodes.nodesAre(known);
+  assert.deepEqual(news(), [[], []], "neither free slots here nor there are for them");
+  nodes.nodesAre([...known, node("n2", { zone: "c" })]);
+  assert.deepEqual(news(), [["c at n2"], []]);
+  nodes.lost("n1", ["b"]);
+  assert.deepEqual(news(), [["b at n1"], []]);
+});
+
+test("what must stay here is refused when this node lacks a label", () => {
+  const { nodes, others } = cluster(1);
+  others(4);
+  assert.equal(nodes.request("a", "default", 1, "here", { zone: "b" }).kind, "unsatisfiable");
 });
 
 test("a node that refuses, because its pools are others now, is not asked again", () => {

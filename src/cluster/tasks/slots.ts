@@ -3,11 +3,12 @@
 // - Each node grants its own slots in the order in which they are asked for, by whatever node (src/execution/pools.ts).
 // - A request waits at one node. When another one has slots for which nothing waits, the oldest request that fits is taken
 //   back and made there.
-// - A request that no living node can ever grant waits for one that can, if the cluster has had such a node; else it is
-//   unsatisfiable.
+// - A request that no living node can ever grant waits for one that can, if the cluster has had such a node, or if it asks
+//   for labels; else it is unsatisfiable.
 // - A request that must stay ("here") is this node's alone.
 
 import type { PlacementPolicy } from "../../engine/graph.ts";
+import { hasLabels, type Labels, labelsText, noLabels } from "../../engine/labels.ts";
 import type { Grant, Slots } from "../../engine/ports.ts";
 import type { Lease } from "../../engine/task-port.ts";
 import type { PeerSlots, TaskPeers } from "./peers.ts";
@@ -23,6 +24,7 @@ export interface KnownPool {
 export interface KnownNode {
   readonly nodeId: string;
   readonly isReady: boolean;
+  readonly labels: Labels;
   readonly pools: Readonly<Record<string, KnownPool>>;
 }
 
@@ -32,6 +34,7 @@ type OwnPools = Readonly<
 
 export interface ClusterSlotsParts {
   readonly nodeId: string;
+  readonly labels: Labels;
   readonly own: Slots & { snapshot(): OwnPools };
   readonly peers: Pick<TaskPeers, "know" | "request" | "release">;
   /** When nothing runs elsewhere any more, on the steady clock, that was begun before this node got its present name. */
@@ -45,6 +48,7 @@ interface Request {
   readonly pool: string;
   readonly slots: number;
   readonly placement: Where;
+  readonly labels: Labels;
   /** Where it waits, or has its slots; null while no node can grant it. */
   nodeId: string | null;
   /** Whether its node had so many free slots when it was asked: the grant is under way, if no other node was faster. */
@@ -55,7 +59,12 @@ interface Estimate {
   capacity: number;
   /** Less than 0 when more was asked for than is free. */
   free: number;
+}
+
+interface Other {
   readonly isReady: boolean;
+  readonly labels: Labels;
+  readonly pools: ReadonlyMap<string, Estimate>;
 }
 
 export class ClusterSlots implements Slots, PeerSlots {
@@ -64,34 +73,33 @@ export class ClusterSlots implements Slots, PeerSlots {
   readonly #requests = new Map<string, Request>();
   /** Those that wait and may be moved, by pool, in the order in which they were made. */
   readonly #waiting = new Map<string, Map<string, Request>>();
-  /** By node and pool. */
-  readonly #nodes = new Map<string, Map<string, Estimate>>();
+  /** The other nodes. */
+  readonly #nodes = new Map<string, Other>();
 
   constructor(parts: ClusterSlotsParts) {
     this.#parts = parts;
   }
 
-  request(key: string, pool: string, slots: number, placement: Where): Grant {
+  request(key: string, pool: string, slots: number, placement: Where, labels: Labels = noLabels): Grant {
     const known = this.#requests.get(key);
     if (known !== undefined && known.nodeId !== this.#parts.nodeId) return { kind: "queued" };
     if (known !== undefined || placement === "here") {
-      const grant = this.#parts.own.request(key, pool, slots, "here");
+      const grant = this.#parts.own.request(key, pool, slots, "here", labels);
       if (grant.kind !== "unsatisfiable") {
         const own = { placement: "here", nodeId: this.#parts.nodeId, isExpected: false } as const;
-        this.#requests.set(key, { key, pool, slots, ...own });
+        this.#requests.set(key, { key, pool, slots, labels, ...own });
       }
       return grant;
     }
-    const request: Request = { key, pool, slots, placement, nodeId: null, isExpected: false };
+    const request: Request = { key, pool, slots, placement, labels, nodeId: null, isExpected: false };
     const place = this.#place(request);
-    if (place === null && !this.#mayCome(pool, slots))
-      return this.#parts.own.request(key, pool, slots, "here");
+    if (place === null && !this.#mayCome(request)) return this.#parts.own.request(key, pool, slots, "here");
     this.#requests.set(key, request);
     this.#waitingIn(pool).set(key, request);
     const lease = place === null ? null : this.#make(request, place);
     if (lease !== null) return { kind: "granted", lease };
     for (const nodeId of this.#nodes.keys()) this.#parts.peers.know(nodeId);
-    return { kind: "queued" };
+    return place === null ? { kind: "queued", hint: hintOf(request) } : { kind: "queued" };
   }
 
   release(key: string): void {
@@ -110,13 +118,13 @@ export class ClusterSlots implements Slots, PeerSlots {
   /** The other nodes, with what is known of their pools. */
   nodesAre(nodes: readonly KnownNode[]): void {
     this.#nodes.clear();
-    for (const { nodeId, isReady, pools } of nodes) {
-      const estimates = Object.entries(pools).map(([name, pool]) => [name, { ...pool, isReady }] as const);
-      this.#nodes.set(nodeId, new Map(estimates));
+    for (const { nodeId, isReady, labels, pools } of nodes) {
+      const estimates = Object.entries(pools).map(([name, pool]) => [name, { ...pool }] as const);
+      this.#nodes.set(nodeId, { isReady, labels, pools: new Map(estimates) });
     }
     for (const waiting of this.#waiting.values())
       for (const request of waiting.values()) request.isExpected = false;
-    for (const [nodeId, pools] of this.#nodes) for (const pool of pools.keys()) this.#fill(nodeId, pool);
+    for (const [nodeId, { pools }] of this.#nodes) for (const pool of pools.keys()) this.#fill(nodeId, pool);
   }
 
   /** Slots of this node's own pool are free, and nothing waits for them. */
@@ -136,14 +144,14 @@ export class ClusterSlots implements Slots, PeerSlots {
   refused(nodeId: string, key: string): void {
     const request = this.#requests.get(key);
     if (request?.nodeId !== nodeId) return;
-    const pool = this.#nodes.get(nodeId)?.get(request.pool);
+    const pool = this.#poolAt(nodeId, request.pool);
     if (pool !== undefined) pool.capacity = 0;
     this.#again(request);
   }
 
   free(nodeId: string, pools: Readonly<Record<string, number>>): void {
     for (const [name, free] of Object.entries(pools)) {
-      const pool = this.#nodes.get(nodeId)?.get(name);
+      const pool = this.#poolAt(nodeId, name);
       if (pool === undefined) continue;
       pool.free = free;
       this.#fill(nodeId, name);
@@ -151,7 +159,7 @@ export class ClusterSlots implements Slots, PeerSlots {
   }
 
   lost(nodeId: string, keys: readonly string[]): void {
-    for (const pool of this.#nodes.get(nodeId)?.values() ?? []) pool.free = 0;
+    for (const pool of this.#nodes.get(nodeId)?.pools.values() ?? []) pool.free = 0;
     for (const key of keys) {
       const request = this.#requests.get(key);
       if (request?.nodeId === nodeId) this.#again(request);
@@ -171,7 +179,7 @@ export class ClusterSlots implements Slots, PeerSlots {
     const { key, pool, slots } = request;
     request.nodeId = nodeId;
     if (nodeId !== this.#parts.nodeId) {
-      const known = this.#nodes.get(nodeId)?.get(pool);
+      const known = this.#poolAt(nodeId, pool);
       request.isExpected = known !== undefined && known.free >= slots;
       if (known !== undefined) known.free -= slots;
       this.#parts.peers.request(nodeId, key, pool, slots);
@@ -194,7 +202,7 @@ export class ClusterSlots implements Slots, PeerSlots {
     for (const request of this.#waiting.get(pool)?.values() ?? []) {
       const free = this.#freeAt(nodeId, pool);
       if (free <= 0) return;
-      if (request.nodeId === nodeId || request.isExpected) continue;
+      if (request.nodeId === nodeId || request.isExpected || !this.#fits(nodeId, request)) continue;
       if (request.slots > free) return;
       this.#takeBack(request);
       const lease = this.#make(request, nodeId);
@@ -204,29 +212,42 @@ export class ClusterSlots implements Slots, PeerSlots {
 
   #freeAt(nodeId: string, pool: string): number {
     if (nodeId === this.#parts.nodeId) return freeOf(this.#parts.own.snapshot()[pool]);
-    const known = this.#nodes.get(nodeId)?.get(pool);
-    return known?.isReady === true ? known.free : 0;
+    return this.#nodes.get(nodeId)?.isReady === true ? (this.#poolAt(nodeId, pool)?.free ?? 0) : 0;
   }
 
-  /** @returns null when no node that is ready has so many slots in all */
-  #place({ pool, slots, placement }: Request): string | null {
+  #poolAt(nodeId: string, pool: string): Estimate | undefined {
+    return this.#nodes.get(nodeId)?.pools.get(pool);
+  }
+
+  /** Whether the node has the labels that the request asks for. */
+  #fits(nodeId: string, { labels }: Request): boolean {
+    const isOwn = nodeId === this.#parts.nodeId;
+    return hasLabels((isOwn ? this.#parts.labels : this.#nodes.get(nodeId)?.labels) ?? noLabels, labels);
+  }
+
+  /** @returns null when no node that is ready has the labels, and so many slots in all */
+  #place(request: Request): string | null {
+    const { pool, slots, placement } = request;
+    const { nodeId } = this.#parts;
     const own = this.#parts.own.snapshot()[pool];
     const candidates: Candidate[] = [];
-    if (own !== undefined && own.capacity >= slots) {
-      const { nodeId } = this.#parts;
+    if (own !== undefined && own.capacity >= slots && this.#fits(nodeId, request)) {
       candidates.push({ nodeId, isOwn: true, capacity: own.capacity, free: freeOf(own) });
     }
-    for (const [nodeId, pools] of this.#nodes) {
+    for (const [other, { isReady, pools }] of this.#nodes) {
       const known = pools.get(pool);
-      if (known?.isReady && known.capacity >= slots) candidates.push({ nodeId, isOwn: false, ...known });
+      if (isReady && known !== undefined && known.capacity >= slots && this.#fits(other, request))
+        candidates.push({ nodeId: other, isOwn: false, ...known });
     }
     const [first, ...others] = candidates;
     if (first === undefined || placement === "here") return null;
     return choose(placement, slots, [first, ...others]).nodeId;
   }
 
-  #mayCome(pool: string, slots: number): boolean {
-    return [...this.#nodes.values()].some((pools) => (pools.get(pool)?.capacity ?? 0) >= slots);
+  /** A node with the labels may join at any time. */
+  #mayCome({ pool, slots, labels }: Request): boolean {
+    if (Object.keys(labels).length > 0) return true;
+    return [...this.#nodes.values()].some(({ pools }) => (pools.get(pool)?.capacity ?? 0) >= slots);
   }
 
   #waitingIn(pool: string): Map<string, Request> {
@@ -237,6 +258,12 @@ export class ClusterSlots implements Slots, PeerSlots {
     }
     return waiting;
   }
+}
+
+function hintOf({ pool, slots, labels }: Request): string {
+  const what = `${slots === 1 ? "a slot" : `${slots} slots`} of pool "${pool}"`;
+  const where = Object.keys(labels).length === 0 ? "" : ` and ${labelsText(labels)}`;
+  return `No node that is ready has ${what}${where}. It waits for one that has.`;
 }
 
 function freeOf(pool: OwnPools[string] | undefined): number {

@@ -56,16 +56,18 @@ export function requestSlots(job: Job, task: Task): void {
     begin(job, task, null);
     return;
   }
-  const { pool, poolSlots: slots } = config;
+  const { pool, poolSlots: slots, nodeLabels } = config;
   setTaskState(job, task, { kind: "queued" });
   task.requestedAtMs = job.context.clock.nowMs();
   const ref = nextAttempt(job, task);
-  addEvent(job, "executor_lease_requested", nodeId, { task: task.seq, attempt: ref.attempt, pool, slots });
   // What others reach by an address of this node must run on it. A service of the job as a whole may be any command's
   // that lasts.
   const isOffering = services.length > 0 || (config.longLived && job.graph.services.length > 0);
   const placement = isOffering ? "here" : job.graph.placementPolicy;
-  const grant = job.context.slots.request(slotsKey(ref), pool, slots, placement);
+  const grant = job.context.slots.request(slotsKey(ref), pool, slots, placement, nodeLabels);
+  const asked = { task: task.seq, attempt: ref.attempt, pool, slots };
+  const hint = grant.kind === "queued" ? grant.hint : undefined;
+  addEvent(job, "executor_lease_requested", nodeId, hint === undefined ? asked : { ...asked, hint });
   if (grant.kind === "granted") begin(job, task, grant.lease);
   else if (grant.kind === "unsatisfiable") {
     endTask(job, task, failedOutcome("resource.unsatisfiable", grant.reason));

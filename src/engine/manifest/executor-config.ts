@@ -9,11 +9,15 @@ import {
   type Upload,
 } from "../graph.ts";
 import { isObject, type JsonValue } from "../json.ts";
+import { type Labels, noLabels } from "../labels.ts";
 import { attemptsRange, executionDefaults, millisecondsRange, secondsRange } from "./agent-config.ts";
 import type { Fields, Place } from "./fields.ts";
 import { quoted } from "./problems.ts";
 
 const SLOTS_MAX = 1_000_000;
+const NODE_LABELS_MAX = 64;
+const LABEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
+const LABEL_VALUE = /^[A-Za-z0-9._-]{0,63}$/;
 
 /**
  * @param isStream whether the node's own type is "stream", which makes the executor long-lived
@@ -27,6 +31,7 @@ export function executorConfig(node: Fields, config: Fields, isStream: boolean):
     command: command(having("command")),
     pool: config.name("pool", "default"),
     poolSlots: config.integer("pool_slots", { min: 1, max: SLOTS_MAX }, 1),
+    nodeLabels: nodeLabels(config),
     timeoutSeconds: config.number(
       "timeout_seconds",
       secondsRange,
@@ -78,6 +83,45 @@ function argument(holder: Fields, place: Place, value: JsonValue): string {
   else if (value.includes("\0")) {
     holder.report(place, "invalid_characters", "holds a NUL character, which no program can be given");
   } else return value;
+  return "";
+}
+
+function nodeLabels(config: Fields): Labels {
+  const given = config.raw("node_labels");
+  if (given === undefined) return noLabels;
+  if (!isObject(given)) {
+    config.reportType("node_labels", "an object of names and values", given);
+    return noLabels;
+  }
+  const pairs = Object.entries(given);
+  if (pairs.length > NODE_LABELS_MAX) {
+    config.report(
+      "node_labels",
+      "too_many",
+      `has ${pairs.length} labels: at most ${NODE_LABELS_MAX} are allowed`,
+    );
+  }
+  return Object.fromEntries(pairs.map(([name, value]) => [name, labelValue(config, name, value)]));
+}
+
+/** Of a label that a node can have: its form is that of SVC_NODE_LABELS. */
+function labelValue(config: Fields, name: string, value: JsonValue): string {
+  const place = ["node_labels", name];
+  const isName = LABEL_NAME.test(name);
+  if (!isName)
+    config.report(
+      place,
+      "invalid_name",
+      `is no name of a label: it has letters, digits, ".", "_", "-" and "/"`,
+    );
+  if (typeof value !== "string") config.reportType(place, "a string", value);
+  else if (LABEL_VALUE.test(value)) return value;
+  else
+    config.report(
+      place,
+      "invalid_characters",
+      `is ${quoted(value)}: it has letters, digits, ".", "_" and "-"`,
+    );
   return "";
 }
 

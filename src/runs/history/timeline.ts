@@ -79,12 +79,10 @@ const shapes: ReadonlyMap<string, Shape> = new Map(
       return `${who} completed after ${count} ${count === 1 ? "message" : "messages"}`;
     }),
     agent_failed: of("agent", "failed", "failed", (who, _fields, event) => withCause(`${who} failed`, event)),
-    executor_lease_requested: of(
-      "task",
-      "queued",
-      "queued",
-      (who, fields) => `A task of ${who} waits for ${slotsOf(fields)}`,
-    ),
+    executor_lease_requested: of("task", "queued", "queued", (who, fields) => {
+      const hint = textField(fields, "hint");
+      return `A task of ${who} waits for ${slotsOf(fields)}${hint === null ? "" : `: ${hint}`}`;
+    }),
     executor_lease_acquired: of(
       "lease",
       "running",

@@ -1,0 +1,57 @@
+// Faults of placing by labels.
+
+import type { Mutation } from "./mutation.ts";
+
+const SLOTS = ["src/cluster/tasks/slots.test.ts"];
+
+export const nodesMutations: readonly Mutation[] = [
+  {
+    fault: "an attempt is placed on a node without its labels",
+    file: "src/cluster/tasks/slots.ts",
+    search: "known.capacity >= slots && this.#fits(other, request)",
+    replacement: "known.capacity >= slots",
+    tests: SLOTS,
+  },
+  {
+    fault: "an attempt is placed on its own node without its labels",
+    file: "src/cluster/tasks/slots.ts",
+    search: "own.capacity >= slots && this.#fits(nodeId, request)",
+    replacement: "own.capacity >= slots",
+    tests: SLOTS,
+  },
+  {
+    fault: "a request is taken to a node with free slots and without its labels",
+    file: "src/cluster/tasks/slots.ts",
+    search: "|| !this.#fits(nodeId, request)) continue;",
+    replacement: ") continue;",
+    tests: SLOTS,
+  },
+  {
+    fault: "labels that no node has fail the run although one may join",
+    file: "src/cluster/tasks/slots.ts",
+    search: "if (Object.keys(labels).length > 0) return true;",
+    replacement: "",
+    tests: SLOTS,
+  },
+  {
+    fault: "the only node runs what asks for labels that it lacks",
+    file: "src/execution/pools.ts",
+    search: "if (!hasLabels(this.#labels, labels))",
+    replacement: "if (false)",
+    tests: ["src/execution/pools.test.ts"],
+  },
+  {
+    fault: "one label of several is enough",
+    file: "src/engine/labels.ts",
+    search: ".every(",
+    replacement: ".some(",
+    tests: ["src/execution/pools.test.ts"],
+  },
+  {
+    fault: "the event of a request has no reason why it waits",
+    file: "src/engine/job/tasks.ts",
+    search: "hint === undefined ? asked : { ...asked, hint }",
+    replacement: "asked",
+    tests: ["src/engine/job.test.ts"],
+  },
+];
