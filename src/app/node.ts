@@ -62,11 +62,10 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     records,
     leaseMs,
     load: () => ({
-      reserved: Object.fromEntries(
-        Object.entries(own.snapshot()).map(([pool, { in_use }]) => [pool, in_use]),
-      ),
+      reserved: own.snapshot(),
       jobsOwned: engine().openJobs,
       tasksRunning: runner.running,
+      connectedTo: peers.connected,
     }),
     newId: systemRandomness.id,
     clock: systemClock,
@@ -168,7 +167,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
 
 function knownNode({ nodeId, status, labels, pools, reserved }: NodeRecord): KnownNode {
   const known = Object.entries(pools).map(([pool, capacity]) => {
-    const free = Math.max(0, capacity - (reserved[pool] ?? 0));
+    const free = Math.max(0, capacity - (reserved[pool]?.in_use ?? 0));
     return [pool, { capacity, free }] as const;
   });
   return { nodeId, isReady: status === "ready", labels, pools: Object.fromEntries(known) };

@@ -67,7 +67,7 @@ class Harness {
       node: NODE,
       records,
       leaseMs: LEASE_MS,
-      load: () => ({ reserved: {}, jobsOwned: 0, tasksRunning: 0 }),
+      load: () => ({ reserved: {}, jobsOwned: 0, tasksRunning: 0, connectedTo: [] }),
       newId: () => String(++this.#ids),
       clock: {
         nowMs: () => this.nowMs,

@@ -5,6 +5,7 @@
 // - An owner is alive while its lease is valid. What others have taken on may be taken over.
 
 import type { JsonObject } from "../engine/json.ts";
+import type { PoolSnapshot } from "../execution/pools.ts";
 
 export type NodeStatus = "ready" | "draining" | "maintenance" | "lost" | "left";
 
@@ -23,16 +24,22 @@ export interface NodeEntry {
   readonly totals: JsonObject;
 }
 
+export type PoolUse = Pick<PoolSnapshot, "in_use" | "queued" | "active">;
+
 /** What a node says of itself with each renewal. */
 export interface NodeLoad {
-  /** Slots in use of each executor pool. */
-  readonly reserved: Readonly<Record<string, number>>;
+  /** Of each executor pool. */
+  readonly reserved: Readonly<Record<string, PoolUse>>;
   readonly jobsOwned: number;
   readonly tasksRunning: number;
+  /** The addresses to which it has connections. */
+  readonly connectedTo: readonly string[];
 }
 
 /** A node as its row has it. Times are the database's. */
-export interface NodeRecord extends NodeEntry, NodeLoad {
+export interface NodeRecord extends NodeEntry, Omit<NodeLoad, "connectedTo"> {
+  /** The ids of the living nodes that it had connections to when its lease was renewed last. */
+  readonly connectedNodes: readonly string[];
   /** `lost` once the lease is over of a node that has not left. */
   readonly status: NodeStatus;
   readonly startedAtMs: number;
@@ -63,6 +70,26 @@ export interface NodeRecords {
   /** By name. */
   all(): Promise<readonly NodeRecord[]>;
   living(): Promise<ReadonlySet<string>>;
+}
+
+/** In the order of a list of nodes. */
+export type NodePosition = Pick<NodeEntry, "name" | "nodeId">;
+
+/**
+ * The rows of all nodes for who looks at the cluster; nobody's lease waits for it.
+ *
+ * All throw JournalUnavailable.
+ */
+export interface NodeReads {
+  /** By name. */
+  page(limit: number, after: NodePosition | null): Promise<readonly NodeRecord[]>;
+  find(nodeId: string): Promise<NodeRecord | null>;
+  /** Living ones first, by name. */
+  livingFirst(limit: number): Promise<readonly NodeRecord[]>;
+}
+
+export function isLiving({ status }: Pick<NodeRecord, "status">): boolean {
+  return status !== "lost" && status !== "left";
 }
 
 export function ownerOf(nodeId: string, id: string): string {

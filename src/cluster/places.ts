@@ -4,7 +4,7 @@
 
 import type { Clock } from "../engine/ports.ts";
 import type { Head } from "./follower.ts";
-import type { NodeRecord, NodeRecords } from "./nodes.ts";
+import { isLiving, type NodeRecord, type NodeRecords } from "./nodes.ts";
 import type { JobPlace } from "./remote-control.ts";
 
 const ROWS_FOR_MS = 1_000;
@@ -81,7 +81,7 @@ export class Places {
   async #read(): Promise<void> {
     const readAtMs = this.#parts.clock.steadyMs();
     const all = await this.#parts.nodes.all();
-    this.#living = all.filter(({ status }) => status !== "lost" && status !== "left");
+    this.#living = all.filter(isLiving);
     this.#addresses = new Map(this.#living.map((node) => [node.owner, node.address]));
     this.#readAtMs = readAtMs;
   }

@@ -1,6 +1,6 @@
 // The store as the program uses it, whatever the kind of its database.
 
-import type { NodeRecords } from "../cluster/nodes.ts";
+import type { NodeReads, NodeRecords } from "../cluster/nodes.ts";
 import type { Journal } from "../engine/journal.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import type { Database } from "./sql/database.ts";
@@ -11,6 +11,7 @@ export interface SharedByNodes {
   secret(): Promise<string>;
   /** Their rows, to be closed before the store is. @param limitMs how long a call may take */
   nodes(limitMs: number): NodeRecords & { close(): Promise<void> };
+  readonly reads: NodeReads;
 }
 
 export interface OpenStore {

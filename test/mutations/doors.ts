@@ -168,7 +168,7 @@ export const doorMutations: readonly Mutation[] = [
   {
     fault: "a lost node is asked for its jobs",
     file: "src/cluster/places.ts",
-    search: '.filter(({ status }) => status !== "lost" && status !== "left")',
+    search: ".filter(isLiving)",
     replacement: "",
     tests: places,
   },

@@ -1,10 +1,32 @@
-// Faults of placing by labels.
+// Faults of how nodes are read, and of placing by labels.
 
 import type { Mutation } from "./mutation.ts";
 
+const ROWS = ["src/store/postgres/nodes.test.ts"];
 const SLOTS = ["src/cluster/tasks/slots.test.ts"];
 
 export const nodesMutations: readonly Mutation[] = [
+  {
+    fault: "a list of nodes begins again on every page",
+    file: "src/store/postgres/nodes.ts",
+    search: "WHERE (name, node_id) > ($2, $3)",
+    replacement: "WHERE (name, node_id) > ('', $2 || $3) AND $2 <> ''",
+    tests: ROWS,
+  },
+  {
+    fault: "an overview leaves out living nodes for lost ones",
+    file: "src/store/postgres/nodes.ts",
+    search: "ORDER BY lease_until <= ${NOW}, name, node_id",
+    replacement: "ORDER BY name, node_id",
+    tests: ROWS,
+  },
+  {
+    fault: "a node is connected to nodes that are lost",
+    file: "src/store/postgres/nodes.ts",
+    search: "AND node_id <> $1 AND lease_until > ${NOW})",
+    replacement: "AND node_id <> $1)",
+    tests: ROWS,
+  },
   {
     fault: "an attempt is placed on a node without its labels",
     file: "src/cluster/tasks/slots.ts",

@@ -222,7 +222,7 @@ export class Cluster {
       },
       records: this.#recordsOf(owned),
       leaseMs: this.#options.leaseMs,
-      load: () => ({ reserved: {}, jobsOwned: owned().engine.openJobs, tasksRunning: 0 }),
+      load: () => ({ reserved: {}, jobsOwned: owned().engine.openJobs, tasksRunning: 0, connectedTo: [] }),
       newId: () => world.newId(),
       clock: clockOf(true),
       log: { warn: () => {}, error: () => {} },

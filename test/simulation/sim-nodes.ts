@@ -31,6 +31,7 @@ export class SimNodes {
       startedAtMs: nowMs,
       heartbeatAtMs: nowMs,
       leaseUntilMs: nowMs + leaseMs,
+      connectedNodes: [],
     });
     return null;
   }

@@ -69,6 +69,7 @@ function rowOf(name: string, address: string, status: NodeStatus = "ready"): Nod
     reserved: {},
     jobsOwned: 0,
     tasksRunning: 0,
+    connectedNodes: [],
   };
   const times = { startedAtMs: 0, heartbeatAtMs: 0, leaseUntilMs: 0 };
   return { nodeId: name, owner: `${name}/1`, name, address, status, ...said, ...times };

@@ -10,11 +10,16 @@ import { configOf } from "./connection.ts";
 import { openPostgres, type PostgresDatabase } from "./database.ts";
 import { PostgresJournal } from "./journal.ts";
 import { READS } from "./journal-statements.ts";
-import { PostgresNodes } from "./nodes.ts";
+import { nodeReads, PostgresNodes } from "./nodes.ts";
 
 const LIMIT_MS = 10_000;
 const LEASE_MS = 60_000;
-const load = { reserved: { default: 2 }, jobsOwned: 3, tasksRunning: 1 };
+const load = {
+  reserved: { default: { in_use: 2, queued: 5, active: 1 } },
+  jobsOwned: 3,
+  tasksRunning: 1,
+  connectedTo: [],
+};
 
 function entry(owner: string, more: Partial<NodeEntry> = {}): NodeEntry {
   const nodeId = nodeOf(owner);
@@ -72,7 +77,8 @@ onPostgres("a node is as it has said, and is living until its lease is over", as
   assert.equal(await nodes.renew(entry("a/1"), LEASE_MS, load), true);
   const [a, b] = await nodes.all();
   const { startedAtMs, heartbeatAtMs, leaseUntilMs, ...said } = a!;
-  assert.deepEqual(said, { ...entry("a/1"), ...load, status: "ready" });
+  const { connectedTo: _, ...renewed } = load;
+  assert.deepEqual(said, { ...entry("a/1"), ...renewed, status: "ready", connectedNodes: [] });
   assert.ok(leaseUntilMs >= startedAtMs + LEASE_MS && heartbeatAtMs >= startedAtMs);
   assert.deepEqual([b?.nodeId, b?.address, b?.jobsOwned], ["b", null, 0]);
   assert.deepEqual(await nodes.living(), new Set(["a/1", "b/1"]));
@@ -83,6 +89,45 @@ onPostgres("a node is as it has said, and is living until its lease is over", as
     ["ready", "lost"],
   );
 });
+
+onPostgres(
+  "a node's connections are the living nodes at their addresses, until its next renewal",
+  async ({ nodes, over }) => {
+    for (const owner of ["a/1", "c/1", "b/1", "d/1"]) await nodes.register(entry(owner), LEASE_MS, []);
+    await over("d/1");
+    const connectedNodes = async () => (await nodes.all())[0]?.connectedNodes;
+    const renew = (connectedTo: readonly string[]) =>
+      nodes.renew(entry("a/1"), LEASE_MS, { ...load, connectedTo });
+    await renew(["c:1", "d:1", "a:1", "nobody:1", "b:1"]);
+    assert.deepEqual(await connectedNodes(), ["b", "c"]);
+    await renew(["c:1"]);
+    assert.deepEqual(await connectedNodes(), ["c"]);
+    await nodes.register(entry("a/2"), LEASE_MS, "any");
+    assert.deepEqual(await connectedNodes(), []);
+  },
+);
+
+onPostgres(
+  "nodes are read by name, a page at a time, and one by its id",
+  async ({ database, nodes, over }) => {
+    const reads = nodeReads(database);
+    const named = { "n1/1": "b", "n2/1": "a", "n3/1": "b", "n4/1": "c" };
+    for (const [owner, name] of Object.entries(named))
+      await nodes.register(entry(owner, { name }), LEASE_MS, []);
+    await over("n1/1");
+    await nodes.leave(entry("n4/1"));
+    const ids = (rows: readonly { readonly nodeId: string }[]) => rows.map(({ nodeId }) => nodeId);
+    const first = await reads.page(2, null);
+    assert.deepEqual(ids(first), ["n2", "n1"]);
+    assert.deepEqual(ids(await reads.page(2, first[1]!)), ["n3", "n4"]);
+    assert.deepEqual(ids(await reads.page(2, { name: "c", nodeId: "n4" })), []);
+    assert.deepEqual(await reads.find("n2"), first[0]);
+    assert.equal((await reads.find("n1"))?.status, "lost");
+    assert.equal((await reads.find("n4"))?.status, "left");
+    assert.equal(await reads.find("n5"), null);
+    assert.deepEqual(ids(await reads.livingFirst(3)), ["n2", "n3", "n1"]);
+  },
+);
 
 onPostgres("a lease is renewed by its owner only, and only while it is valid", async ({ nodes, over }) => {
   await nodes.register(entry("a/1"), LEASE_MS, []);

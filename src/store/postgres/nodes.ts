@@ -8,11 +8,13 @@ import type pg from "pg";
 import type {
   NodeEntry,
   NodeLoad,
+  NodeReads,
   NodeRecord,
   NodeRecords,
   NodeStatus,
   Replaceable,
 } from "../../cluster/nodes.ts";
+import type { Database } from "../sql/database.ts";
 import type { ConnectionConfig } from "./connection.ts";
 import { asUnavailable } from "./errors.ts";
 
@@ -35,6 +37,7 @@ interface Row {
   readonly started_at: number;
   readonly heartbeat_at: number;
   readonly lease_until: number;
+  readonly connected_json: string;
 }
 
 const READ = `SELECT *, CASE WHEN status <> 'left' AND lease_until <= ${NOW} THEN 'lost' ELSE status END AS status
@@ -48,12 +51,14 @@ const REGISTER = `
       version = excluded.version, status = excluded.status, labels_json = excluded.labels_json,
       pools_json = excluded.pools_json, totals_json = excluded.totals_json, reserved_json = excluded.reserved_json,
       jobs_owned = excluded.jobs_owned, tasks_running = excluded.tasks_running, started_at = excluded.started_at,
-      heartbeat_at = excluded.heartbeat_at, lease_until = excluded.lease_until
+      heartbeat_at = excluded.heartbeat_at, lease_until = excluded.lease_until, connected_json = excluded.connected_json
     WHERE nodes.lease_until <= ${NOW} OR nodes.owner = ANY ($10) OR $11
   RETURNING node_id`;
 
 const RENEW = `
-  UPDATE nodes SET heartbeat_at = ${NOW}, lease_until = ${NOW} + $3, reserved_json = $4, jobs_owned = $5, tasks_running = $6
+  UPDATE nodes SET heartbeat_at = ${NOW}, lease_until = ${NOW} + $3, reserved_json = $4, jobs_owned = $5, tasks_running = $6,
+      connected_json = (SELECT coalesce(json_agg(node_id ORDER BY node_id), '[]')::text FROM nodes AS others
+        WHERE address = ANY ($7) AND node_id <> $1 AND lease_until > ${NOW})
     WHERE node_id = $1 AND owner = $2 AND lease_until > ${NOW}
   RETURNING node_id`;
 
@@ -82,8 +87,9 @@ export class PostgresNodes implements NodeRecords {
   }
 
   async renew(node: Pick<NodeEntry, "nodeId" | "owner">, leaseMs: number, load: NodeLoad): Promise<boolean> {
-    const { reserved, jobsOwned, tasksRunning } = load;
-    const given = [node.nodeId, node.owner, leaseMs, JSON.stringify(reserved), jobsOwned, tasksRunning];
+    const { reserved, jobsOwned, tasksRunning, connectedTo } = load;
+    const counts = [JSON.stringify(reserved), jobsOwned, tasksRunning];
+    const given = [node.nodeId, node.owner, leaseMs, ...counts, connectedTo];
     return (await this.#run("renew_node", RENEW, given)).length > 0;
   }
 
@@ -132,6 +138,24 @@ export class PostgresNodes implements NodeRecords {
   }
 }
 
+/** On the connections of the records. */
+export function nodeReads(database: Pick<Database, "read">): NodeReads {
+  const read = async (text: string, values: readonly unknown[]) =>
+    (await database.read<Row>(`${READ} ${text}`, values)).map(recordOf);
+  return {
+    page: (limit, after) =>
+      after === null
+        ? read("ORDER BY name, node_id LIMIT $1", [limit])
+        : read("WHERE (name, node_id) > ($2, $3) ORDER BY name, node_id LIMIT $1", [
+            limit,
+            after.name,
+            after.nodeId,
+          ]),
+    find: async (nodeId) => (await read("WHERE node_id = $1", [nodeId]))[0] ?? null,
+    livingFirst: (limit) => read(`ORDER BY lease_until <= ${NOW}, name, node_id LIMIT $1`, [limit]),
+  };
+}
+
 function recordOf(row: Row): NodeRecord {
   return {
     nodeId: row.node_id,
@@ -149,5 +173,6 @@ function recordOf(row: Row): NodeRecord {
     startedAtMs: row.started_at,
     heartbeatAtMs: row.heartbeat_at,
     leaseUntilMs: row.lease_until,
+    connectedNodes: JSON.parse(row.connected_json) as NodeRecord["connectedNodes"],
   };
 }

@@ -11,7 +11,7 @@ import { openPostgres, type PostgresDatabase } from "./database.ts";
 import { takeDuty } from "./duties.ts";
 import { explain } from "./errors.ts";
 import { PostgresJournal } from "./journal.ts";
-import { PostgresNodes } from "./nodes.ts";
+import { nodeReads, PostgresNodes } from "./nodes.ts";
 
 /** @throws StoreUnusable */
 export async function openPostgresStore(options: StoreOptions, url: string): Promise<OpenStore> {
@@ -33,6 +33,7 @@ export async function openPostgresStore(options: StoreOptions, url: string): Pro
     sharedByNodes: {
       secret: () => nodeSecret(database),
       nodes: (limitMs) => new PostgresNodes(database, limitMs),
+      reads: nodeReads(database),
     },
     // The server's autovacuum does.
     shrink: async () => false,
