@@ -3,6 +3,7 @@
 
 import { availableParallelism, totalmem } from "node:os";
 import { Membership, NodeTaken, type Work } from "../cluster/membership.ts";
+import { nodeNames } from "../cluster/node-names.ts";
 import { NodeWatch } from "../cluster/node-watch.ts";
 import type { NodeRecord } from "../cluster/nodes.ts";
 import { clusterTasks } from "../cluster/tasks/cluster-tasks.ts";
@@ -124,6 +125,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     nodeId,
     owner,
     ownership,
+    names: nodeNames({ nodeId, name: config.nodeName }, (other) => watch.nameOf(other)),
     tasks,
     /** Listens for the other nodes. @returns control of jobs wherever they are. @throws StartFailed */
     async openDoor(

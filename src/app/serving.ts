@@ -2,6 +2,7 @@
 
 import { rmSync } from "node:fs";
 import type { FastifyInstance } from "fastify";
+import { ownNodeName } from "../cluster/node-names.ts";
 import { answerWhenDurable } from "../http/core/durable-answers.ts";
 import { answerHalfClosed } from "../http/core/half-closed.ts";
 import type { EventStreams } from "../http/core/sse.ts";
@@ -99,6 +100,7 @@ function sharedParts(config: Config, core: Core, { streams, waits, metrics }: Se
     metrics,
     home,
     nodeName: config.nodeName,
+    nodeNames: core.node?.names ?? ownNodeName(config.nodeName),
     version: programVersion(),
     startedAtMs: core.startedAtMs,
     nowMs: systemClock.nowMs,

@@ -43,6 +43,11 @@ export class NodeWatch {
     return this.#others.find((node) => node.nodeId === nodeId)?.address ?? null;
   }
 
+  /** Null for a node that is not known, or has left. */
+  nameOf(nodeId: string): string | null {
+    return this.#others.find((node) => node.nodeId === nodeId)?.name ?? null;
+  }
+
   async #look(): Promise<void> {
     const { nodeId, records, everyMs, clock, log } = this.#parts;
     try {

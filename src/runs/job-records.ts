@@ -12,6 +12,8 @@ import type { Page } from "../lib/page.ts";
 export interface JobRecord {
   readonly jobId: string;
   readonly runId: string;
+  /** Of the node that executes it, or has; null where that was not read. */
+  readonly owner: string | null;
   readonly graphId: string;
   readonly jobName: string | null;
   readonly type: "batch" | "service";
@@ -54,6 +56,7 @@ export function wholeJobOf(jobId: string, { insert, progress }: EndedJob): Whole
       ...insert,
       ...progress,
       jobId,
+      owner: null,
       eventCount: progress.eventSeq,
       rootAgentIdsJson: JSON.stringify(insert.rootAgentIds),
       sandboxNamesJson: JSON.stringify(progress.sandboxNames),

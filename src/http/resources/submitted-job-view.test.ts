@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { ownNodeName } from "../../cluster/node-names.ts";
 import { lastEventJson } from "../../engine/event.ts";
 import { newTally } from "../../engine/tally.ts";
 import type { JobRecord } from "../../runs/job-records.ts";
@@ -12,6 +13,7 @@ const UPDATED = "2026-11-21T09:30:00.000Z";
 const job: JobRecord = {
   jobId: "g-1",
   runId: "run_1",
+  owner: "node_a/1",
   graphId: "g",
   jobName: null,
   type: "batch",
@@ -37,7 +39,10 @@ const job: JobRecord = {
 };
 
 function shown(stored: string): unknown {
-  const text = renderSummary({ ...job, lastEventJson: stored }, { nodeName: "local", home: "/home" });
+  const text = renderSummary(
+    { ...job, lastEventJson: stored },
+    { nodeNames: ownNodeName("local"), home: "/home" },
+  );
   return (JSON.parse(text) as { last_event: unknown }).last_event;
 }
 

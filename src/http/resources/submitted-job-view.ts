@@ -2,9 +2,10 @@
 // the answer as it is.
 
 import { join } from "node:path";
+import type { NodeNames } from "../../cluster/node-names.ts";
 import { isoTime } from "../../engine/event.ts";
 import { MANIFEST_VERSION } from "../../engine/graph.ts";
-import { type AgentRecord, isTerminal } from "../../engine/journal.ts";
+import { type AgentRecord, isTerminal, type TaskRecord } from "../../engine/journal.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { Slices } from "../../lib/slices.ts";
 import { withoutNullAgent } from "../../runs/history/line.ts";
@@ -16,7 +17,7 @@ import { LastManifest } from "../../runs/last-manifest.ts";
 import { storedObject } from "../../runs/stored-json.ts";
 
 export interface RenderContext {
-  readonly nodeName: string;
+  readonly nodeNames: NodeNames;
   readonly home: string;
 }
 
@@ -46,8 +47,9 @@ function identity(job: JobRecord): string {
   );
 }
 
-function aggregate(job: JobRecord, context: RenderContext): string {
-  const nodes = isTerminal(job.status) ? [] : [context.nodeName];
+/** @param others nodes that run attempts of it, by name */
+function aggregate(job: JobRecord, context: RenderContext, others: readonly string[] = []): string {
+  const nodes = isTerminal(job.status) ? [] : [...new Set([context.nodeNames.ofOwner(job.owner), ...others])];
   return (
     `"executor_count":${job.executorCount},"active_executors":${job.activeExecutors},` +
     `"nodes":${JSON.stringify(nodes)},"sandbox_names":${job.sandboxNamesJson},"last_event":${lastEvent(job)}`
@@ -68,7 +70,7 @@ export async function* renderDetail(
   context: RenderContext,
 ): AsyncGenerator<string> {
   yield `{"job":${renderJob(detail, summary, context)},` +
-    `"summary":{${identity(detail.job)},${aggregate(detail.job, context)}},"agents":[`;
+    `"summary":{${identity(detail.job)},${aggregate(detail.job, context, attemptNodes(detail, context))}},"agents":[`;
   for (let from = 0; from < nodes.length; from += AGENTS_PER_CHUNK) {
     const found = await records.agents(detail.job.jobId, from, from + AGENTS_PER_CHUNK);
     yield (from === 0 ? "" : ",") + renderAgents(detail, nodes, from, found, context).join(",");
@@ -150,9 +152,9 @@ function renderAgents(
   context: RenderContext,
 ): string[] {
   const records = new Map(found.map((agent) => [agent.index, agent]));
-  const sandboxNames = new Map<number, string>();
+  const running = new Map<number, RunningState>();
   for (const { agentIndex, state } of detail.tasks) {
-    if (state.kind === "running") sandboxNames.set(agentIndex, state.sandboxName);
+    if (state.kind === "running") running.set(agentIndex, state);
   }
   return nodes.slice(from, from + AGENTS_PER_CHUNK).map((node, offset) => {
     const index = from + offset;
@@ -168,14 +170,32 @@ function renderAgents(
             slots: record.lease.slots,
           });
     return (
-      `{${node.headJson},"assigned_node":${str(context.nodeName)},"status":"${status}","running?":${status === "running"},` +
+      `{${node.headJson},"assigned_node":${str(nodeOfAttempt(detail, running.get(index), context))},"status":"${status}","running?":${status === "running"},` +
       `"processed_messages":${record?.processedMessages ?? 0},` +
       `"mailbox_depth":${detail.mailboxDepths.get(index) ?? 0},"paused?":${isPaused},` +
-      `"last_error":${str(record?.lastError ?? null)},"sandbox_name":${str(sandboxNames.get(index) ?? null)},` +
+      `"last_error":${str(record?.lastError ?? null)},"sandbox_name":${str(running.get(index)?.sandboxName ?? null)},` +
       `"lease":${lease},"current_state":${stateObject(record)},` +
       `"metadata":{"paused":${isPaused},"outbound_edges":${node.edgesJson}}}`
     );
   });
+}
+
+type RunningState = Extract<TaskRecord["state"], { kind: "running" }>;
+
+/** The name of the node that runs an attempt, which is the job's unless another one has granted its slots. */
+function nodeOfAttempt(
+  { job }: JobDetail,
+  running: RunningState | undefined,
+  { nodeNames }: RenderContext,
+): string {
+  const node = running?.lease?.node;
+  return node === undefined ? nodeNames.ofOwner(job.owner) : nodeNames.ofNode(node);
+}
+
+function attemptNodes(detail: JobDetail, context: RenderContext): readonly string[] {
+  return detail.tasks.flatMap(({ state }) =>
+    state.kind === "running" ? [nodeOfAttempt(detail, state, context)] : [],
+  );
 }
 
 /** The agent's own status, seen with its job's: a completed job's agents are done, a held job's wait. */

@@ -20,6 +20,7 @@ const PAGE_CHARS_MAX = 512 * 1024;
 const columns = columnsOf<Schema["jobs"], Omit<JobRecord, "trace" | "tally">>({
   jobId: "job_id",
   runId: "run_id",
+  owner: "owner",
   graphId: "graph_id",
   jobName: "job_name",
   type: "type",

@@ -1,0 +1,23 @@
+// What people call the node that executes a job, or runs an attempt.
+
+import { nodeOf } from "./nodes.ts";
+
+export interface NodeNames {
+  /** @param owner of a job; null: this node's */
+  ofOwner(owner: string | null): string;
+  ofNode(nodeId: string): string;
+}
+
+/** Of a program that shares its database with nobody. */
+export function ownNodeName(name: string): NodeNames {
+  return { ofOwner: () => name, ofNode: () => name };
+}
+
+/** @param nameOf what is known of other nodes; of one that has left, its id is all there is */
+export function nodeNames(
+  own: { readonly nodeId: string; readonly name: string },
+  nameOf: (nodeId: string) => string | null,
+): NodeNames {
+  const ofNode = (nodeId: string) => (nodeId === own.nodeId ? own.name : (nameOf(nodeId) ?? nodeId));
+  return { ofNode, ofOwner: (owner) => (owner === null ? own.name : ofNode(nodeOf(owner))) };
+}
