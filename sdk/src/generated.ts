@@ -528,6 +528,27 @@ export type Doctor = {
   }[];
 };
 
+/** Executor pools by name. */
+export type ExecutorPools = Readonly<
+  Record<
+    string,
+    {
+      /** Slots there are. */
+      readonly capacity: number;
+
+      readonly available: number;
+
+      readonly in_use: number;
+
+      /** Requests that wait for slots. */
+      readonly queued: number;
+
+      /** Leases that are held. */
+      readonly active: number;
+    }
+  >
+>;
+
 /** Whether the gateway lives, and how it is set up. */
 export type Health = {
   /** degraded: nothing new is accepted at the moment. */
@@ -548,7 +569,7 @@ export type Health = {
     /** token: every other request needs the API token. */
     readonly auth: "token" | "none";
 
-    readonly store: "sqlite";
+    readonly store: "sqlite" | "postgresql";
 
     /** Slots by pool. */
     readonly executor_pools: Readonly<Record<string, number>>;
@@ -874,7 +895,7 @@ export type LogRecord = {
   readonly span_id: string;
 };
 
-/** What the process is doing. */
+/** What the process is doing that answers; cluster is about all nodes. */
 export type Metrics = {
   readonly process: {
     /** Since the start. */
@@ -935,27 +956,23 @@ export type Metrics = {
       readonly cancelled: number;
     };
 
-    /** Executor pools by name. */
-    readonly executor_pools: Readonly<
-      Record<
-        string,
-        {
-          /** Slots there are. */
-          readonly capacity: number;
-
-          readonly available: number;
-
-          readonly in_use: number;
-
-          /** Requests that wait for slots. */
-          readonly queued: number;
-
-          /** Leases that are held. */
-          readonly active: number;
-        }
-      >
-    >;
+    readonly executor_pools: ExecutorPools;
   };
+
+  /**
+   * All nodes that are neither lost nor left, together; every node shows the same. Null while the store
+   * cannot be read.
+   */
+  readonly cluster: {
+    /** Nodes by status: ready, draining, maintenance, lost, left. */
+    readonly nodes: Readonly<Record<string, number>>;
+
+    readonly open_jobs: number;
+
+    readonly tasks_running: number;
+
+    readonly executor_pools: ExecutorPools;
+  } | null;
 
   readonly http: {
     /** Answers given since the start, by class of status: 1xx to 5xx. */
@@ -980,45 +997,60 @@ export type Metrics = {
   };
 };
 
-/** A machine that executes runs. */
+/** A program with its machine. Several share a database as a cluster. */
 export type Node = {
-  /** The machine's name. */
+  /** Kept in its SVC_HOME. */
+  readonly node_id: string;
+
+  /** SVC_NODE_NAME, else the machine's name. */
   readonly name: string;
+
+  /** host:port at which other nodes reach it; null: there can be no other nodes. */
+  readonly address: string | null;
+
+  /** Of its program. */
+  readonly version: string;
+
+  /**
+   * ready: it takes work. draining: it finishes its work, or is shutting down. lost: it has not renewed
+   * its lease, so others take its jobs over. left: it has ended.
+   */
+  readonly status: "ready" | "draining" | "maintenance" | "lost" | "left";
+
+  /** SVC_NODE_LABELS. */
+  readonly labels: Readonly<Record<string, string>>;
+
+  readonly pools: ExecutorPools;
+
+  /** What its machine has. */
+  readonly totals: JsonObject;
+
+  /** Slots in use, by pool. */
+  readonly reserved: Readonly<Record<string, number>>;
+
+  /** Runs that it executes, and that have not ended. */
+  readonly jobs_owned: number;
+
+  /** Attempts that run on it. */
+  readonly tasks_running: number;
+
+  /** When it joined last. */
+  readonly started_at: string;
+
+  /** When it was heard of last: what is shown of another node is as of then. */
+  readonly heartbeat_at: string;
 
   /** Whether this node answers. */
   readonly self: boolean;
 
-  readonly status: "up" | "degraded" | "stopping";
-
-  /** Of the program. */
-  readonly version: string;
-
-  /** When its process started. */
-  readonly started_at: string;
-
-  /** Executor pools by name. */
-  readonly executor_pools: Readonly<
-    Record<
-      string,
-      {
-        /** Slots there are. */
-        readonly capacity: number;
-
-        readonly available: number;
-
-        readonly in_use: number;
-
-        /** Requests that wait for slots. */
-        readonly queued: number;
-
-        /** Leases that are held. */
-        readonly active: number;
-      }
-    >
-  >;
+  /**
+   * The ids of the nodes that it had connections to at its last heartbeat; connections that are not used
+   * are closed.
+   */
+  readonly connected_nodes: readonly string[];
 };
 
-/** A page of nodes. */
+/** A page of nodes, by name. */
 export type NodePage = {
   readonly items: readonly Node[];
 
@@ -1503,7 +1535,7 @@ export type RuntimeHealth = {
   readonly detail?: string | undefined;
 };
 
-/** The embedded runtime at this moment. */
+/** The embedded runtime of the node that answers, at this moment. */
 export type RuntimeStatus = {
   /** degraded: the store takes no writes; open runs wait. */
   readonly status: "running" | "degraded" | "stopping";
@@ -1523,26 +1555,7 @@ export type RuntimeStatus = {
   /** Accepted runs that the runtime does not have yet. */
   readonly launches_waiting: number;
 
-  /** Executor pools by name. */
-  readonly executor_pools: Readonly<
-    Record<
-      string,
-      {
-        /** Slots there are. */
-        readonly capacity: number;
-
-        readonly available: number;
-
-        readonly in_use: number;
-
-        /** Requests that wait for slots. */
-        readonly queued: number;
-
-        /** Leases that are held. */
-        readonly active: number;
-      }
-    >
-  >;
+  readonly executor_pools: ExecutorPools;
 
   /** How long the event loop kept callers waiting, over the last minutes. */
   readonly event_loop_lag_ms: {
@@ -1654,9 +1667,18 @@ export type StartedRuns = {
   }[];
 };
 
-/** The cluster in a few numbers. */
+/**
+ * The cluster in a few numbers. Pools and attempts are those of the nodes that are neither lost nor
+ * left, together.
+ */
 export type SystemSummary = {
+  /** At most 1,000, the living ones first; GET /nodes has all. */
   readonly nodes: readonly Node[];
+
+  readonly executor_pools: ExecutorPools;
+
+  /** Attempts that run. */
+  readonly tasks_running: number;
 
   readonly jobs: {
     /** Jobs there are. */
@@ -1957,6 +1979,8 @@ export const problemCodes = [
   "blueprint_not_found",
   /** No operation has this id, or it was removed with age; list the operations. */
   "operation_not_found",
+  /** No node has this id, or it was removed; list the nodes. */
+  "node_not_found",
   /** No open run has such a service; list the services there are. */
   "service_not_found",
   /** The path takes other methods; Allow lists them. */
@@ -2298,6 +2322,17 @@ export interface Operations {
         | undefined;
     };
     readonly answer: Metrics;
+  };
+
+  /** Get a node (GET /api/v1/nodes/{node_id}) */
+  readonly getNode: {
+    readonly request: {
+      readonly path: {
+        /** The node's id. */
+        readonly node_id: string;
+      };
+    };
+    readonly answer: Node;
   };
 
   /**
@@ -3365,6 +3400,7 @@ export const operations = {
   },
   getJob: { method: "GET", path: "/api/v1/jobs/{job_id}", body: "none", answer: "json", takesKey: false },
   getMetrics: { method: "GET", path: "/api/v1/metrics", body: "none", answer: "json", takesKey: false },
+  getNode: { method: "GET", path: "/api/v1/nodes/{node_id}", body: "none", answer: "json", takesKey: false },
   getObservabilitySummary: {
     method: "GET",
     path: "/api/v1/runs/{run_id}/observability-summary",

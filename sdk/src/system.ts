@@ -53,8 +53,13 @@ export class SystemResource {
     return this.#transport.value("collectGarbage", { body }, options);
   }
 
+  /** By name. */
   nodes(query: NodesQuery = {}, options: CallOptions = {}): Pages<Node> {
     return pagesOf(this.#transport, "listNodes", { query }, options);
+  }
+
+  node(nodeId: string, options: CallOptions = {}): Promise<Node> {
+    return this.#transport.value("getNode", { path: { node_id: nodeId } }, options);
   }
 
   metrics(options: CallOptions = {}): Promise<Metrics> {

@@ -11,6 +11,7 @@ import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { type Core, openCore, type StartOptions } from "./core.ts";
 import { openGateway } from "./gateway.ts";
+import { nodesShown } from "./own-node.ts";
 import { openMetrics, type Served, serve } from "./serving.ts";
 import { programVersion } from "./version.ts";
 
@@ -88,8 +89,10 @@ export async function startProgram(
   if (ended > 0) log.warn({ processes: ended }, "killed orphaned worker processes of a previous start");
 
   const streams = new EventStreams({ feed: core.feed, stopping: stopping.signal, log });
-  const metrics = openMetrics(core, { streams, waits }, undo);
-  const serving = { servers, streams, waits, metrics, stopping: stopping.signal };
+  const { ownNode, opened, startedAtMs } = core;
+  const nodes = nodesShown(ownNode, opened, { startedAtMs, stopping: stopping.signal });
+  const metrics = openMetrics(core, { streams, waits, nodes }, undo);
+  const serving = { servers, streams, waits, nodes, metrics, stopping: stopping.signal };
   await core.node?.join(() => gateway.programLost());
   const served = await serve(config, core, gateway, serving);
   core.runEvents.servedAt(served.gatewayUrl);

@@ -32,6 +32,7 @@ import { ServiceRegistry } from "../services/registry.ts";
 import { Services } from "../services/services.ts";
 import { openHome, pathsOpenToOthers } from "../store/home.ts";
 import { homeLeftovers } from "../store/home-leftovers.ts";
+import { openNodeIdentity } from "../store/node-identity.ts";
 import { openStore } from "../store/open-store.ts";
 import { sqlBundleRecords } from "../store/sql/bundles.ts";
 import { sqlDeadLetterRecords } from "../store/sql/dead-letters.ts";
@@ -51,6 +52,7 @@ import { stopwatch, systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { isLoopback } from "./config-parsers.ts";
 import type { Node, NodeParts } from "./node.ts";
+import { describeOwnNode } from "./own-node.ts";
 
 export type Core = Awaited<ReturnType<typeof openCore>>;
 
@@ -172,7 +174,9 @@ export async function openCore(
     report: (jobId, change) => engine.serviceChanged(jobId, change),
   });
   const services = new Services({ own: serviceRegistry, nodeName: config.nodeName, clock: systemClock });
-  const nodeParts = { home: home.path, shared: opened.sharedByNodes, slots, runner, log: engineLog };
+  const identity = await openNodeIdentity(home.path, systemRandomness.id);
+  const ownNode = describeOwnNode(config, { nodeId: identity.nodeId, slots, runner, engine: () => engine });
+  const nodeParts = { identity, ownNode, shared: opened.sharedByNodes, slots, runner, log: engineLog };
   const node = await openNodeOf(config, { ...nodeParts, engine: () => engine }, undo);
   const engine: Engine = new Engine({
     owner: node?.owner() ?? systemRandomness.id(),
@@ -281,6 +285,7 @@ export async function openCore(
     store,
     gatewayRecords,
     operationRecords,
+    ownNode,
     node,
     ownership,
     takeDuty,

@@ -1,7 +1,7 @@
 // This program as one node of those that share its database: its lease, the others, and the attempts that they run for each
 // other. Loaded only where there can be other nodes: it brings gRPC and all of TLS along.
 
-import { availableParallelism, totalmem } from "node:os";
+import type { OwnNode } from "../cluster/cluster-nodes.ts";
 import { Membership, NodeTaken, type Work } from "../cluster/membership.ts";
 import { nodeNames } from "../cluster/node-names.ts";
 import { NodeWatch } from "../cluster/node-watch.ts";
@@ -17,13 +17,12 @@ import type { EngineLog } from "../engine/ports.ts";
 import type { PoolSlots } from "../execution/pools.ts";
 import type { LocalTaskRunner } from "../execution/task-runner.ts";
 import type { Ownership } from "../operations/ownership.ts";
-import { openNodeIdentity } from "../store/node-identity.ts";
+import type { NodeIdentity } from "../store/node-identity.ts";
 import type { SharedByNodes } from "../store/store.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { StartFailed } from "./listen.ts";
 import { credentialsOf, type NodeDoorParts, openNodeDoor } from "./node-door.ts";
-import { programVersion } from "./version.ts";
 
 /** What a request may grow by on its way: secrets in a message are encrypted, and what it is wrapped in is small. */
 const MESSAGE_BYTES_MIN = 16 * 1024 * 1024;
@@ -32,7 +31,8 @@ const RENEWALS_PER_LEASE = 5;
 const STOP_MS = 8_000;
 
 export interface NodeParts {
-  readonly home: string;
+  readonly identity: NodeIdentity;
+  readonly ownNode: OwnNode;
   readonly shared: SharedByNodes;
   readonly slots: PoolSlots;
   readonly runner: LocalTaskRunner;
@@ -44,30 +44,17 @@ export interface NodeParts {
 export type Node = Awaited<ReturnType<typeof openNode>>;
 
 export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisposableStack) {
-  const { home, shared, slots: own, runner, engine, log } = parts;
-  const identity = await openNodeIdentity(home, systemRandomness.id);
+  const { identity, ownNode, shared, slots: own, runner, engine, log } = parts;
   const { nodeId } = identity;
   const leaseMs = config.nodeLeaseSeconds * 1_000;
   const everyMs = leaseMs / RENEWALS_PER_LEASE;
   const records = shared.nodes(everyMs);
   undo.defer(() => records.close());
   const membership = new Membership({
-    node: {
-      nodeId,
-      name: config.nodeName,
-      version: programVersion(),
-      labels: config.nodeLabels,
-      pools: config.executorPools,
-      totals: { cpus: availableParallelism(), memory_bytes: totalmem() },
-    },
+    node: ownNode,
     records,
     leaseMs,
-    load: () => ({
-      reserved: own.snapshot(),
-      jobsOwned: engine().openJobs,
-      tasksRunning: runner.running,
-      connectedTo: peers.connected,
-    }),
+    load: () => ({ ...ownNode.load(), connectedTo: peers.connected }),
     newId: systemRandomness.id,
     clock: systemClock,
     log,
@@ -96,7 +83,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     leaseMs,
     ownLeaseLeftMs: () => membership.leftMs,
     connect: openTaskStreams(peers, (other) => watch.addressOf(other)),
-    labels: config.nodeLabels,
+    labels: ownNode.labels,
     own,
     local: runner,
     engine,
@@ -125,7 +112,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     nodeId,
     owner,
     ownership,
-    names: nodeNames({ nodeId, name: config.nodeName }, (other) => watch.nameOf(other)),
+    names: nodeNames(ownNode, (other) => watch.nameOf(other)),
     tasks,
     /** Listens for the other nodes. @returns control of jobs wherever they are. @throws StartFailed */
     async openDoor(

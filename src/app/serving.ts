@@ -2,6 +2,7 @@
 
 import { rmSync } from "node:fs";
 import type { FastifyInstance } from "fastify";
+import type { ClusterNodes } from "../cluster/cluster-nodes.ts";
 import { ownNodeName } from "../cluster/node-names.ts";
 import { answerWhenDurable } from "../http/core/durable-answers.ts";
 import { answerHalfClosed } from "../http/core/half-closed.ts";
@@ -30,7 +31,7 @@ export interface Served {
 /** What the metrics of both APIs are read from. */
 export function openMetrics(
   core: Core,
-  { streams, waits }: Pick<Serving, "streams" | "waits">,
+  { streams, waits, nodes }: Pick<Serving, "streams" | "waits" | "nodes">,
   undo: AsyncDisposableStack,
 ): MetricsSource {
   const process = new ProcessMeter(systemClock.steadyMs);
@@ -46,6 +47,7 @@ export function openMetrics(
     streams,
     waits,
     retention: core.retention,
+    nodes,
     home: core.home,
     storeSizes: () => core.opened.sizes(),
   });
@@ -57,6 +59,7 @@ export interface Serving {
   /** One for both APIs: they share its part of the thread. */
   readonly streams: EventStreams;
   readonly waits: Waits;
+  readonly nodes: ClusterNodes;
   readonly metrics: MetricsSource;
   readonly stopping: AbortSignal;
 }
@@ -81,7 +84,7 @@ export async function serve(config: Config, core: Core, gateway: Gateway, servin
 }
 
 /** The parts that both APIs share. */
-function sharedParts(config: Config, core: Core, { streams, waits, metrics }: Serving) {
+function sharedParts(config: Config, core: Core, { streams, waits, nodes, metrics }: Serving) {
   const { people, engine, control, records, bundles, secrets, retention, slots, runStore, services, home } =
     core;
   return {
@@ -97,9 +100,9 @@ function sharedParts(config: Config, core: Core, { streams, waits, metrics }: Se
     services,
     streams,
     waits,
+    nodes,
     metrics,
     home,
-    nodeName: config.nodeName,
     nodeNames: core.node?.names ?? ownNodeName(config.nodeName),
     version: programVersion(),
     startedAtMs: core.startedAtMs,

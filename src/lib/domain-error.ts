@@ -16,6 +16,7 @@ export type DomainErrorCode =
   | "artifact_not_found"
   | "blueprint_not_found"
   | "operation_not_found"
+  | "node_not_found"
   | "human_request_not_found"
   | "dead_letter_not_found"
   | "service_not_found"

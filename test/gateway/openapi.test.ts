@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import type { JsonObject } from "../../src/engine/json.ts";
 import { askingGraph } from "../support/asking.ts";
 import { type TestCatalog, testCatalog } from "../support/blueprint-catalog.ts";
 import { zipOf } from "../support/bundle-files.ts";
@@ -210,13 +211,15 @@ test("the views of the system are as the document says", async () => {
     "/runtime/health",
     "/runtime/doctor",
     "/system/summary",
-    "/nodes",
+    "/nodes/none",
     "/metrics",
     "/metrics?format=prometheus",
     "/metrics?format=none",
   ]) {
     await judged("GET", path);
   }
+  const { items } = (await judged("GET", "/nodes")).body;
+  await judged("GET", `/nodes/${(items as readonly JsonObject[])[0]?.node_id}`);
 });
 
 test("what is removed, and what would be, is told as the document says", async () => {

@@ -9,7 +9,7 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { ask, assertProblem, call, createJob, ended, happens, startRun } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
-import { refusedStartHere, startGatewayHere } from "../support/in-process.ts";
+import { databaseKind, refusedStartHere, startGatewayHere } from "../support/in-process.ts";
 import { closed, freePorts, listenAt } from "../support/ports.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { dial, read, request } from "../support/raw-http.ts";
@@ -135,7 +135,7 @@ describe("health", () => {
     const { environment, auth, store, executor_pools } = body.configuration as JsonObject;
     assert.deepEqual(
       { environment, auth, store, executor_pools },
-      { environment: "dev", auth: "none", store: "sqlite", executor_pools: { default: 4 } },
+      { environment: "dev", auth: "none", store: databaseKind, executor_pools: { default: 4 } },
     );
     assert.equal(typeof body.checks, "object");
   });

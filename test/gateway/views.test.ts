@@ -2,7 +2,6 @@
 // takes no writes.
 
 import assert from "node:assert/strict";
-import { hostname } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
@@ -10,11 +9,12 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { ask, assertProblem, call, createJob, ended, happens, startRun } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
-import { startGatewayHere, unlessOnPostgres } from "../support/in-process.ts";
+import { databaseKind, startGatewayHere, unlessOnPostgres } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
 const idle = (capacity: number) => ({ capacity, available: capacity, in_use: 0, queued: 0, active: 0 });
+const idlePools = { default: idle(3), gpu: idle(1), "@web-ui": idle(50) };
 
 let program: Program;
 let gates: Gates;
@@ -22,7 +22,11 @@ before(async () => {
   gates = await makeGates();
   program = await startGatewayHere({
     command: "gateway",
-    env: { SVC_EXECUTOR_POOL_CAPACITIES: "default=3,gpu=1" },
+    env: {
+      SVC_EXECUTOR_POOL_CAPACITIES: "default=3,gpu=1",
+      SVC_NODE_NAME: "here",
+      SVC_NODE_LABELS: "zone=a",
+    },
   });
 });
 after(async () => {
@@ -49,7 +53,7 @@ describe("the runtime", () => {
     const before = await call(program, "GET", "/runtime/status");
     assert.equal(before.status, "running");
     assert.equal(before.open_jobs, 0);
-    assert.deepEqual(before.executor_pools, { default: idle(3), gpu: idle(1), "@web-ui": idle(50) });
+    assert.deepEqual(before.executor_pools, idlePools);
     const held = await heldRun("status");
     const during = await call(program, "GET", "/runtime/status");
     assert.equal(during.open_jobs, 1);
@@ -105,15 +109,35 @@ describe("the cluster", () => {
     const { items, next_page_token: next } = await call(program, "GET", "/nodes");
     const [node, ...others] = items as readonly JsonObject[];
     assert.deepEqual([others, next], [[], null]);
-    const { version, started_at: startedAt, ...rest } = node ?? {};
+    const {
+      node_id: id,
+      address,
+      totals,
+      version,
+      started_at: startedAt,
+      heartbeat_at,
+      ...rest
+    } = node ?? {};
     assert.deepEqual(rest, {
-      name: hostname(),
+      name: "here",
+      status: "ready",
+      labels: { zone: "a" },
+      pools: idlePools,
+      reserved: { default: 0, gpu: 0, "@web-ui": 0 },
+      jobs_owned: 0,
+      tasks_running: 0,
       self: true,
-      status: "up",
-      executor_pools: { default: idle(3), gpu: idle(1), "@web-ui": idle(50) },
+      connected_nodes: [],
     });
+    assert.ok(address === null || databaseKind === "postgresql", "nobody else reaches it");
+    const { cpu_cores: cores, memory_bytes: memory } = totals as JsonObject;
+    assert.ok(Number(cores) >= 1 && Number(memory) > 100_000_000);
     assert.match(String(version), /^\d+\.\d+\.\d+$/);
-    assert.match(String(startedAt), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    for (const time of [startedAt, heartbeat_at])
+      assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+    const found = await call(program, "GET", `/nodes/${id}`);
+    assert.deepEqual({ ...found, heartbeat_at }, node);
+    assertProblem(await ask(program, "GET", "/nodes/node_none"), 404, "node_not_found");
     assertProblem(await ask(program, "GET", "/nodes?page_size=0"), 400, "invalid_parameter");
     assertProblem(await ask(program, "GET", "/nodes?page_token=x"), 400, "invalid_page_token");
     assertProblem(await ask(program, "GET", "/nodes?unknown=1"), 400, "invalid_parameter");
@@ -141,7 +165,12 @@ describe("the cluster", () => {
     }[];
     assert.equal(jobs!.total, jobsBefore!.total + 3);
     assert.equal(jobs!.open, jobsBefore!.open + 1);
-    assert.equal((during.nodes as readonly JsonObject[]).length, 1);
+    const [node, ...others] = during.nodes as readonly JsonObject[];
+    assert.deepEqual(others, []);
+    const { jobs_owned: owned, tasks_running: tasks, reserved } = node ?? {};
+    assert.deepEqual([owned, tasks, reserved], [1, 1, { default: 0, gpu: 1, "@web-ui": 0 }]);
+    assert.deepEqual([during.executor_pools, during.tasks_running], [node?.pools, 1]);
+    assert.deepEqual([before.executor_pools, before.tasks_running], [idlePools, 0]);
     await held.end();
   });
 });
@@ -190,19 +219,28 @@ describe("metrics", () => {
   });
 
   test("the JSON has the process, the runtime and its pools", async () => {
-    const { process: own, runtime } = await call(program, "GET", "/metrics");
+    const { process: own, runtime, cluster } = await call(program, "GET", "/metrics");
     const { rss_bytes: rss, cpu_user_seconds: cpu, event_loop_lag_ms: lag } = own as JsonObject;
     assert.ok(Number(rss) > 20_000_000 && Number(cpu) > 0);
     assert.deepEqual(Object.keys(lag as JsonObject), ["p50", "p99", "max"]);
     const { available, executor_pools: pools } = runtime as JsonObject;
     assert.equal(available, true);
-    assert.deepEqual(pools, { default: idle(3), gpu: idle(1), "@web-ui": idle(50) });
+    assert.deepEqual(pools, idlePools);
+    assert.deepEqual(cluster, {
+      nodes: { ready: 1, draining: 0, maintenance: 0, lost: 0, left: 0 },
+      open_jobs: 0,
+      tasks_running: 0,
+      executor_pools: idlePools,
+    });
   });
 
   test("Prometheus's text is there with Accept, and with format=prometheus", async () => {
     const plain = await ask(program, "GET", "/metrics", { headers: { accept: "text/plain" } });
     assert.equal(plain.headers.get("content-type"), "text/plain; version=0.0.4; charset=utf-8");
     assert.match(plain.text, /^troupe_pool_slots\{pool="gpu"\} 1$/m);
+    assert.match(plain.text, /^troupe_cluster_nodes\{status="ready"\} 1$/m);
+    assert.match(plain.text, /^troupe_cluster_pool_slots\{pool="gpu"\} 1$/m);
+    assert.match(plain.text, /^troupe_cluster_tasks_running 0$/m);
     assert.match(plain.text, /^troupe_http_requests_total\{status="2xx"\} \d+$/m);
     assert.match(plain.text, /^troupe_http_request_duration_seconds_bucket\{le="\+Inf"\} \d+$/m);
     assert.match(plain.text, /^process_resident_memory_bytes \d+$/m);
@@ -241,7 +279,7 @@ test(
       }
       assert.equal((await call(program, "GET", "/runtime/status")).status, "degraded");
       const { items } = await call(program, "GET", "/nodes");
-      assert.equal((items as readonly JsonObject[])[0]?.status, "degraded");
+      assert.equal((items as readonly JsonObject[])[0]?.status, "ready", "health tells of the store");
       const { runtime } = await call(program, "GET", "/metrics");
       assert.equal((runtime as JsonObject).available, false);
       const { checks } = await call(program, "GET", "/runtime/doctor");

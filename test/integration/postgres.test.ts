@@ -12,6 +12,7 @@ import { startHere } from "../support/command-line.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import {
   ask,
+  assertProblem,
   call,
   completed,
   createJob,
@@ -194,6 +195,11 @@ describe("on PostgreSQL", () => {
     });
     assert.match(String(notReady.body.detail), /cannot be used .* Check that it runs and can be reached\./);
     assert.ok(!notReady.text.includes(PASSWORD));
+    for (const path of ["/nodes", "/system/summary"])
+      assertProblem(await ask(program, "GET", path), 503, "unavailable");
+    assert.equal((await call(program, "GET", "/metrics")).cluster, null);
+    const metrics = await ask(program, "GET", "/metrics?format=prometheus");
+    assert.ok(metrics.text.includes("troupe_available 0") && !metrics.text.includes("troupe_cluster_"));
     await startAgain();
     const runIds = await clients;
     assert.equal(new Set(runIds).size, keys.length);

@@ -1,11 +1,27 @@
-// Faults of how nodes are read, and of placing by labels.
+// Faults of how nodes are shown, and of placing by labels.
 
 import type { Mutation } from "./mutation.ts";
 
+const SHOWN = ["src/cluster/cluster-nodes.test.ts"];
 const ROWS = ["src/store/postgres/nodes.test.ts"];
 const SLOTS = ["src/cluster/tasks/slots.test.ts"];
+const CLUSTER = ["test/integration/nodes-shown.test.ts"];
 
-export const nodesMutations: readonly Mutation[] = [
+const shown: readonly Mutation[] = [
+  {
+    fault: "a node shows itself as its row was at its last heartbeat",
+    file: "src/cluster/cluster-nodes.ts",
+    search: "isSelf ? { ...record, ...own.load() } : record",
+    replacement: "record",
+    tests: SHOWN,
+  },
+  {
+    fault: "sums count nodes that are lost",
+    file: "src/cluster/cluster-nodes.ts",
+    search: "nodes.filter(isLiving)",
+    replacement: "nodes",
+    tests: SHOWN,
+  },
   {
     fault: "a list of nodes begins again on every page",
     file: "src/store/postgres/nodes.ts",
@@ -27,6 +43,37 @@ export const nodesMutations: readonly Mutation[] = [
     replacement: "AND node_id <> $1)",
     tests: ROWS,
   },
+  {
+    fault: "a renewal tells of no connections",
+    file: "src/app/node.ts",
+    search: "connectedTo: peers.connected",
+    replacement: "connectedTo: []",
+    tests: CLUSTER,
+  },
+  {
+    fault: "metrics are refused while the nodes cannot be read",
+    file: "src/observability/metrics/metrics-source.ts",
+    search: "if (error instanceof JournalUnavailable) return null;",
+    replacement: "",
+    tests: ["test/integration/postgres.test.ts"],
+  },
+  {
+    fault: "a job is shown at the node that is asked",
+    file: "src/cluster/node-names.ts",
+    search: "ofNode(nodeOf(owner))",
+    replacement: "own.name",
+    tests: CLUSTER,
+  },
+  {
+    fault: "an attempt is shown at its job's node",
+    file: "src/http/resources/submitted-job-view.ts",
+    search: "nodeNames.ofNode(node);",
+    replacement: "nodeNames.ofOwner(job.owner);",
+    tests: CLUSTER,
+  },
+];
+
+const labels: readonly Mutation[] = [
   {
     fault: "an attempt is placed on a node without its labels",
     file: "src/cluster/tasks/slots.ts",
@@ -77,3 +124,5 @@ export const nodesMutations: readonly Mutation[] = [
     tests: ["src/engine/job.test.ts"],
   },
 ];
+
+export const nodesMutations: readonly Mutation[] = [...shown, ...labels];

@@ -52,14 +52,20 @@ test('"System summary: nodes and jobs (objects with job_id and status)", and of 
   const seen = await summary();
   assert.deepEqual(Object.keys(seen).sort(), ["jobs", "nodes"]);
   assert.equal(seen.nodes.length, 1);
-  const { executor_pools, ...node } = seen.nodes[0] ?? {};
-  assert.deepEqual(node, {
-    name: hostname(),
-    connected_nodes: [],
-    "self?": true,
-    scheduler_hint: "local",
-  });
+  const {
+    executor_pools,
+    name,
+    connected_nodes,
+    "self?": self,
+    scheduler_hint,
+    ...more
+  } = seen.nodes[0] ?? {};
+  const node = { name, connected_nodes, self, scheduler_hint };
+  assert.deepEqual(node, { name: hostname(), connected_nodes: [], self: true, scheduler_hint: "local" });
   assert.deepEqual(Object.keys(executor_pools as JsonObject).sort(), ["@web-ui", "default", "gpu"]);
+  const { node_id: id, status, jobs_owned, tasks_running } = more;
+  assert.deepEqual([typeof id, status, jobs_owned, tasks_running], ["string", "ready", 0, 0]);
+  for (const field of ["pools", "self"]) assert.ok(!(field in more), `${field} has another name here`);
   assert.deepEqual(
     seen.jobs.find((job) => job.job_id === jobId),
     { job_id: jobId, status: "completed" },

@@ -34,8 +34,10 @@ export const startGatewayHere = (options: InProcessOptions = {}): Promise<Progra
 export const startRuntimeHere = (options: Omit<InProcessOptions, "command"> = {}): Promise<Program> =>
   start("runtime", options);
 
+/** The kind of the programs' database, as their health calls it. */
+export const databaseKind = process.env[POSTGRES_VARIABLE] === undefined ? "sqlite" : "postgresql";
 /** For a test that looks into SQLite's file. */
-export const unlessOnPostgres = process.env[POSTGRES_VARIABLE] === undefined ? {} : { skip: "on PostgreSQL" };
+export const unlessOnPostgres = databaseKind === "sqlite" ? {} : { skip: "on PostgreSQL" };
 /** Databases of homes in which several programs are started, one after the other. */
 const databases = new Map<string, string>();
 

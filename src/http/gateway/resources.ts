@@ -13,6 +13,7 @@ import type { RunParts } from "../resources/find-run.ts";
 import * as jobs from "../resources/jobs.ts";
 import * as logs from "../resources/logs.ts";
 import * as metrics from "../resources/metrics.ts";
+import * as nodes from "../resources/nodes.ts";
 import * as operations from "../resources/operations.ts";
 import * as results from "../resources/results.ts";
 import * as retention from "../resources/retention.ts";
@@ -29,6 +30,7 @@ const resources = [
   doctor,
   retention,
   metrics,
+  nodes,
   blueprints,
   blueprintActions,
   operations,

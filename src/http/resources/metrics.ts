@@ -2,6 +2,7 @@
 // Prometheus when that is asked for; in the runtime API, as an addition to its specification, as text alone.
 
 import type { FastifyInstance } from "fastify";
+import type { ClusterTotals } from "../../cluster/cluster-nodes.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { Launcher } from "../../launch/launcher.ts";
 import {
@@ -18,7 +19,8 @@ import { type RuntimeReading, runtimeMetrics } from "../../observability/metrics
 import type { HttpCounts } from "../core/http-counts.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { type Schema, Type } from "../core/type.ts";
-import { type HealthParts, Lag, lagShown, Pools, UptimeSeconds, whyUnavailable } from "./system.ts";
+import { Pools } from "./nodes.ts";
+import { type HealthParts, Lag, lagShown, UptimeSeconds, whyUnavailable } from "./system.ts";
 
 const MetricsQuery = Type.Input({
   format: Type.OneOf(["json", "prometheus"], "Goes before the Accept header."),
@@ -52,6 +54,17 @@ const MetricsSchema = Type.Object(
       }),
       executor_pools: Pools,
     }),
+    cluster: Type.Nullable(
+      Type.Object(
+        {
+          nodes: Type.Record(Type.Integer(), "Nodes by status: ready, draining, maintenance, lost, left."),
+          open_jobs: Type.Integer(),
+          tasks_running: Type.Integer(),
+          executor_pools: Pools,
+        },
+        "All nodes that are neither lost nor left, together; every node shows the same. Null while the store cannot be read.",
+      ),
+    ),
     http: Type.Object({
       requests: Type.Record(Type.Integer(), "Answers given since the start, by class of status: 1xx to 5xx."),
       connections: Type.Integer("Open at this moment."),
@@ -68,7 +81,7 @@ const MetricsSchema = Type.Object(
       ),
     }),
   },
-  "What the process is doing.",
+  "What the process is doing that answers; cluster is about all nodes.",
 );
 
 /** The same metrics, in each format. */
@@ -156,6 +169,7 @@ function shown({ launcher, httpCounts: http, nowMs }: GatewayParts, reading: Run
       runs_ended: reading.meter.runsEnded,
       executor_pools: reading.pools,
     },
+    cluster: reading.cluster === null ? null : clusterShown(reading.cluster),
     http: {
       requests: http.requests,
       connections: http.connections,
@@ -170,6 +184,13 @@ function shown({ launcher, httpCounts: http, nowMs }: GatewayParts, reading: Run
     },
   };
 }
+
+const clusterShown = ({ nodes, pools, jobsOwned, tasksRunning }: ClusterTotals) => ({
+  nodes,
+  open_jobs: jobsOwned,
+  tasks_running: tasksRunning,
+  executor_pools: pools,
+});
 
 // ------------------------------------------------------------------------------------------- Prometheus
 

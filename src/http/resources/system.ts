@@ -1,7 +1,8 @@
-// Health, nodes and the cluster in a few numbers: GET /health and /system/summary in both APIs; in the gateway also GET
-// /nodes, and GET /runtime/status and /runtime/health about the runtime that it has in it.
+// Health, and the cluster in a few numbers: GET /health and /system/summary in both APIs; in the gateway also GET
+// /runtime/status and /runtime/health about the runtime that it has in it.
 
 import type { FastifyInstance, FastifyReply } from "fastify";
+import { totalsOf } from "../../cluster/cluster-nodes.ts";
 import type { Engine } from "../../engine/engine.ts";
 import { isoTime } from "../../engine/event.ts";
 import type { PoolSnapshot } from "../../execution/pools.ts";
@@ -12,8 +13,7 @@ import type { ProcessSample } from "../../observability/metrics/process-meter.ts
 import { addRoutes, get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
 import type { RuntimeRunParts } from "./find-run.ts";
-import { type PageParts, sendPage } from "./lists.ts";
-import { pageOf, pageQuery } from "./schemas.ts";
+import { NodeSchema, type NodesParts, Pools, renderNode, renderRuntimeNode } from "./nodes.ts";
 
 /** Load balancers may add any parameters. */
 const AnyQuery = Type.Object({}, { additionalProperties: true });
@@ -24,17 +24,6 @@ const Detail = Type.Optional(
 );
 
 export const UptimeSeconds = Type.Integer("Since the start.");
-
-export const Pools = Type.Record(
-  Type.Object({
-    capacity: Type.Integer("Slots there are."),
-    available: Type.Integer(),
-    in_use: Type.Integer(),
-    queued: Type.Integer("Requests that wait for slots."),
-    active: Type.Integer("Leases that are held."),
-  }),
-  "Executor pools by name.",
-);
 
 export const Lag = Type.Object(
   { p50: Type.Number(), p99: Type.Number(), max: Type.Number() },
@@ -58,7 +47,7 @@ const HealthSchema = Type.Object(
       {
         environment: Type.OneOf(["dev", "test", "prod"]),
         auth: Type.OneOf(["token", "none"], "token: every other request needs the API token."),
-        store: Type.OneOf(["sqlite"]),
+        store: Type.OneOf(["sqlite", "postgresql"]),
         executor_pools: Type.Record(Type.Integer(), "Slots by pool."),
         body_max_bytes: Type.Integer("Of a JSON body."),
         bundle_max_bytes: Type.Integer("Of an uploaded zip."),
@@ -96,28 +85,16 @@ const RuntimeStatusSchema = Type.Object(
     event_loop_lag_ms: Lag,
     detail: Detail,
   },
-  "The embedded runtime at this moment.",
+  "The embedded runtime of the node that answers, at this moment.",
 );
-
-const NodeSchema = Type.Object(
-  {
-    name: Type.String("The machine's name."),
-    self: Type.Boolean("Whether this node answers."),
-    status: Type.OneOf(["up", "degraded", "stopping"]),
-    version: Version,
-    started_at: Type.Time("When its process started."),
-    executor_pools: Pools,
-  },
-  "A machine that executes runs.",
-);
-
-const NodePageSchema = pageOf(NodeSchema, "nodes");
 
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
 
 const SystemSummarySchema = Type.Object(
   {
-    nodes: Type.Array(NodeSchema),
+    nodes: Type.Array(NodeSchema, "At most 1,000, the living ones first; GET /nodes has all."),
+    executor_pools: Pools,
+    tasks_running: Count("Attempts that run."),
     jobs: Type.Object({
       total: Count("Jobs there are."),
       open: Count("Those whose latest run has not ended, or that have none yet."),
@@ -136,7 +113,7 @@ const SystemSummarySchema = Type.Object(
     ),
     count_max: Type.Integer("Counting stops here: a count of this means so many or more."),
   },
-  "The cluster in a few numbers.",
+  "The cluster in a few numbers. Pools and attempts are those of the nodes that are neither lost nor left, together.",
 );
 
 /** By the names that clients see. */
@@ -144,15 +121,12 @@ export const schemas = {
   Health: HealthSchema,
   RuntimeHealth: RuntimeHealthSchema,
   RuntimeStatus: RuntimeStatusSchema,
-  Node: NodeSchema,
-  NodePage: NodePageSchema,
   SystemSummary: SystemSummarySchema,
 };
 
 export interface Parts {
   readonly engine: Pick<Engine, "unavailable" | "openJobs">;
   readonly pools: { snapshot(): Readonly<Record<string, PoolSnapshot>> };
-  readonly nodeName: string;
   readonly version: string;
   readonly startedAtMs: number;
   readonly nowMs: () => number;
@@ -182,8 +156,8 @@ const uptimeSeconds = ({ nowMs, startedAtMs }: Parts) =>
 
 const JOBS_IN_SUMMARY_MAX = 1_000;
 
-export function runtimeRoutes(api: FastifyInstance, parts: Parts & RuntimeRunParts): void {
-  const { engine, journal, pools } = parts;
+export function runtimeRoutes(api: FastifyInstance, parts: Parts & RuntimeRunParts & NodesParts): void {
+  const { engine, journal, nodes } = parts;
 
   api.get("/health", async (_request, reply) => {
     const problem = engine.unavailable;
@@ -197,15 +171,11 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts & RuntimeRunPar
   });
 
   api.get("/system/summary", async () => {
-    const jobs = await journal.newestStatuses(JOBS_IN_SUMMARY_MAX);
-    const node = {
-      name: parts.nodeName,
-      connected_nodes: [],
-      "self?": true,
-      scheduler_hint: "local",
-      executor_pools: pools.snapshot(),
+    const [jobs, all] = await Promise.all([journal.newestStatuses(JOBS_IN_SUMMARY_MAX), nodes.overview()]);
+    return {
+      nodes: all.map(renderRuntimeNode),
+      jobs: jobs.map(({ jobId, status }) => ({ job_id: jobId, status })),
     };
-    return { nodes: [node], jobs: jobs.map(({ jobId, status }) => ({ job_id: jobId, status })) };
   });
 }
 
@@ -214,7 +184,7 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts & RuntimeRunPar
 /** Enough for an overview; the lists have all of them. */
 const COUNT_MAX = 10_000;
 
-export interface GatewayParts extends Parts, Pick<HealthParts, "storeProblem">, PageParts {
+export interface GatewayParts extends Parts, Pick<HealthParts, "storeProblem">, NodesParts {
   readonly counter: RecordCounter;
   readonly launcher: Pick<Launcher, "waiting">;
   readonly metrics: Pick<MetricsSource, "lag">;
@@ -227,6 +197,7 @@ export interface GatewayParts extends Parts, Pick<HealthParts, "storeProblem">, 
 export interface SystemSettings {
   readonly environment: string;
   readonly apiTokens: readonly string[];
+  readonly databaseUrl: string | null;
   readonly executorPools: Readonly<Record<string, number>>;
   readonly bodyBytesMax: number;
   readonly bundleBytesMax: number;
@@ -261,27 +232,20 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
       summary: "See the cluster in a few numbers",
       answers: { 200: SystemSummarySchema },
       handle: async () => {
-        const { jobs, jobsOpen, runs } = await parts.counter.count(COUNT_MAX);
+        const [{ jobs, jobsOpen, runs }, all] = await Promise.all([
+          parts.counter.count(COUNT_MAX),
+          parts.nodes.overview(),
+        ]);
+        const { pools, tasksRunning } = totalsOf(all);
         return {
-          nodes: [await node(parts)],
+          nodes: all.map(renderNode),
+          executor_pools: pools,
+          tasks_running: tasksRunning,
           jobs: { total: jobs, open: jobsOpen },
           runs,
           count_max: COUNT_MAX,
         };
       },
-    }),
-
-    get("/nodes", {
-      operationId: "listNodes",
-      summary: "List the nodes",
-      query: Type.Input(pageQuery),
-      answers: { 200: NodePageSchema },
-      handle: (request, reply) =>
-        sendPage(parts, request, reply, {
-          rows: async (_limit, after) => (after === null ? [await node(parts)] : []),
-          positionOf: ({ name }) => [name],
-          render: (one) => JSON.stringify(one),
-        }),
     }),
   ]);
 
@@ -337,24 +301,12 @@ function describe({ config }: GatewayParts) {
   return {
     environment: config.environment,
     auth: config.apiTokens.length === 0 ? "none" : "token",
-    store: "sqlite",
+    store: config.databaseUrl === null ? "sqlite" : "postgresql",
     executor_pools: config.executorPools,
     body_max_bytes: config.bodyBytesMax,
     bundle_max_bytes: config.bundleBytesMax,
     requests_per_minute_max: config.requestsPerMinuteMax,
     retention_days: config.retentionDays,
     retention_max_bytes: config.retentionBytesMax,
-  };
-}
-
-async function node(parts: GatewayParts) {
-  const isWell = (await whyUnavailable(parts)) === null;
-  return {
-    name: parts.nodeName,
-    self: true,
-    status: parts.stopping.aborted ? "stopping" : isWell ? "up" : "degraded",
-    version: parts.version,
-    started_at: isoTime(parts.startedAtMs),
-    executor_pools: parts.pools.snapshot(),
   };
 }

@@ -1,6 +1,8 @@
 // Where a reading of the metrics comes from.
 
 import { statfs } from "node:fs/promises";
+import { type ClusterNodes, type ClusterTotals, totalsOf } from "../../cluster/cluster-nodes.ts";
+import { JournalUnavailable } from "../../engine/journal.ts";
 import type { Lag, ProcessMeter } from "./process-meter.ts";
 import type { RuntimeMeter } from "./runtime-meter.ts";
 import type { RuntimeReading, StoreBytes } from "./runtime-metrics.ts";
@@ -15,6 +17,7 @@ export interface MetricsParts {
   readonly streams: { readonly readers: number };
   readonly waits: { readonly open: number };
   readonly retention: { readonly totals: RuntimeReading["retention"] };
+  readonly nodes: Pick<ClusterNodes, "overview">;
   /** SVC_HOME. */
   readonly home: string;
   readonly storeSizes: () => Promise<Omit<StoreBytes, "diskFree">>;
@@ -30,6 +33,7 @@ export function metricsSource(parts: MetricsParts): MetricsSource {
   return {
     lag: () => process.lag(),
     read: async (isAvailable) => ({
+      cluster: await clusterTotals(parts),
       version,
       startedAtMs,
       process: process.sample(),
@@ -44,6 +48,16 @@ export function metricsSource(parts: MetricsParts): MetricsSource {
       meter,
     }),
   };
+}
+
+/** What was known a while ago would not be told from what is. */
+async function clusterTotals({ nodes }: MetricsParts): Promise<ClusterTotals | null> {
+  try {
+    return totalsOf(await nodes.overview());
+  } catch (error) {
+    if (error instanceof JournalUnavailable) return null;
+    throw error;
+  }
 }
 
 async function storeBytes({ home, storeSizes }: MetricsParts): Promise<StoreBytes> {

@@ -1,6 +1,7 @@
 // The metrics of a process and its runtime, as both APIs show them to Prometheus. docs/operating.md tells what they
 // mean and which to alert on.
 
+import type { ClusterTotals } from "../../cluster/cluster-nodes.ts";
 import { counter, gauge, histogram, histogramSamples, labelled, type Metric } from "./exposition.ts";
 import type { ProcessSample } from "./process-meter.ts";
 import type { RuntimeMeter } from "./runtime-meter.ts";
@@ -23,6 +24,8 @@ export interface RuntimeReading {
     readonly runs: { readonly count: number; readonly bytes: number };
   };
   readonly meter: RuntimeMeter;
+  /** Null while the nodes cannot be read. */
+  readonly cluster: ClusterTotals | null;
 }
 
 interface PoolReading {
@@ -44,6 +47,7 @@ export function runtimeMetrics(reading: RuntimeReading): readonly Metric[] {
     ...stateMetrics(reading),
     ...workMetrics(reading.meter),
     ...retentionMetrics(reading.retention),
+    ...(reading.cluster === null ? [] : clusterMetrics(reading.cluster)),
   ];
 }
 
@@ -75,10 +79,6 @@ function processMetrics({ process, version, startedAtMs }: RuntimeReading): read
 
 function stateMetrics(reading: RuntimeReading): readonly Metric[] {
   const { waiting, storeBytes, pools } = reading;
-  const perPool = (name: string, help: string, field: keyof PoolReading) => {
-    const values = Object.entries(pools).map(([pool, of]) => [pool, of[field]]);
-    return labelled("gauge", name, help, "pool", Object.fromEntries(values));
-  };
   return [
     gauge("troupe_available", "1 while new work is accepted, else 0.", reading.isAvailable ? 1 : 0),
     gauge("troupe_open_jobs", "Runs in the runtime that have not ended.", reading.openJobs),
@@ -90,12 +90,32 @@ function stateMetrics(reading: RuntimeReading): readonly Metric[] {
       "Requests that wait for an end (Prefer: wait).",
       reading.waitingRequests,
     ),
-    perPool("troupe_pool_slots", "Slots of an executor pool.", "capacity"),
-    perPool("troupe_pool_slots_in_use", "Slots that are held.", "in_use"),
-    perPool("troupe_pool_requests_queued", "Requests for slots that wait.", "queued"),
+    ...poolMetrics("troupe_pool", pools),
     gauge("troupe_store_database_bytes", "Size of the database file.", storeBytes.database),
     gauge("troupe_store_wal_bytes", "Size of the write-ahead log.", storeBytes.wal),
     gauge("troupe_store_disk_free_bytes", "What the disk of SVC_HOME has left.", storeBytes.diskFree),
+  ];
+}
+
+/** Of all nodes together: each node has the same. */
+function clusterMetrics({ nodes, pools, jobsOwned, tasksRunning }: ClusterTotals): readonly Metric[] {
+  return [
+    labelled("gauge", "troupe_cluster_nodes", "Nodes by status.", "status", nodes),
+    gauge("troupe_cluster_open_jobs", "Runs that living nodes execute.", jobsOwned),
+    gauge("troupe_cluster_tasks_running", "Attempts that run on living nodes.", tasksRunning),
+    ...poolMetrics("troupe_cluster_pool", pools),
+  ];
+}
+
+function poolMetrics(prefix: string, pools: RuntimeReading["pools"]): readonly Metric[] {
+  const perPool = (name: string, help: string, field: keyof PoolReading) => {
+    const values = Object.entries(pools).map(([pool, of]) => [pool, of[field]]);
+    return labelled("gauge", `${prefix}_${name}`, help, "pool", Object.fromEntries(values));
+  };
+  return [
+    perPool("slots", "Slots of an executor pool.", "capacity"),
+    perPool("slots_in_use", "Slots that are held.", "in_use"),
+    perPool("requests_queued", "Requests for slots that wait.", "queued"),
   ];
 }
 

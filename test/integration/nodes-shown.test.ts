@@ -1,0 +1,199 @@
+// Two programs on one PostgreSQL, as each shows both: in lists, sums, metrics and jobs; and what is placed by labels.
+
+import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
+import { after, before, describe, test } from "node:test";
+import type { JsonObject } from "../../src/engine/json.ts";
+import { type Gates, makeGates } from "../support/gates.ts";
+import {
+  ask,
+  call,
+  createJob,
+  ended,
+  happens,
+  runtimeApiOf,
+  startRun,
+  walk,
+} from "../support/gateway-api.ts";
+import { executor, graph } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
+import { inPostgres, returnPostgres, takePostgres } from "../support/postgres.ts";
+import { type Program, temporaryHome } from "../support/program.ts";
+import { until } from "../support/until.ts";
+
+const LEASE_SECONDS = 10;
+
+interface ShownNode extends JsonObject {
+  readonly node_id: string;
+  readonly name: string;
+  readonly pools: Record<string, { capacity: number; in_use: number }>;
+  readonly connected_nodes: readonly string[];
+}
+
+let url: string;
+let gates: Gates;
+let a: Program;
+let b: Program;
+const homes: string[] = [];
+
+async function start(name: string, labels: string, pools = "default=2"): Promise<Program> {
+  const home = await temporaryHome();
+  homes.push(home);
+  const cluster = { SVC_DATABASE_URL: url, SVC_SECRET_KEY: "00".repeat(32) };
+  const node = { SVC_NODE_NAME: name, SVC_NODE_LABELS: labels, SVC_EXECUTOR_POOL_CAPACITIES: pools };
+  return startGatewayHere({ home, env: { ...cluster, ...node, SVC_NODE_LEASE_SECONDS: `${LEASE_SECONDS}` } });
+}
+
+before(async () => {
+  [url, gates] = await Promise.all([takePostgres(), makeGates()]);
+  b = await start("b", "zone=b", "default=2,gpu=1");
+  a = await start("a", "zone=a");
+});
+after(async () => {
+  await Promise.all([a.stop(), b.stop()]);
+  await Promise.all([gates.remove(), ...homes.map((home) => rm(home, { recursive: true }))]);
+  await returnPostgres(url);
+});
+
+async function nodesAt(program: Program): Promise<readonly ShownNode[]> {
+  return (await call(program, "GET", "/nodes")).items as unknown as readonly ShownNode[];
+}
+
+/** A run whose command waits until it is ended. */
+async function heldRun(name: string, config: JsonObject, at = a) {
+  const gate = gates.pipe(name);
+  const jobId = await createJob(at, graph(name, [executor("holder", ["cat", gate], config)]));
+  const runId = await startRun(at, jobId);
+  return {
+    runId,
+    async end() {
+      await gates.open(gate);
+      return ended(at, runId);
+    },
+  };
+}
+
+describe("each of two nodes", () => {
+  test("lists both by name, a page at a time too, and knows which one it is", async () => {
+    for (const [program, name] of [
+      [a, "a"],
+      [b, "b"],
+    ] as const) {
+      const nodes = await nodesAt(program);
+      assert.deepEqual(
+        nodes.map((node) => [node.name, node.status, node.self, node.labels]),
+        ["a", "b"].map((one) => [one, "ready", one === name, { zone: one }]),
+      );
+      const ids = nodes.map(({ node_id: id }) => id);
+      assert.deepEqual(
+        (await walk(program, "/nodes", 1)).map(({ node_id: id }) => id),
+        ids,
+      );
+      for (const id of ids) assert.equal((await call(program, "GET", `/nodes/${id}`)).node_id, id);
+    }
+  });
+
+  test("shows what the other one does, and what both do together", async () => {
+    const held = await heldRun("held", {});
+    await happens(a, held.runId, "sandbox_job_started");
+    const atB = await until("the other one has told of it", async () => {
+      const nodes = await nodesAt(b);
+      return nodes[0]?.tasks_running === 1 && nodes;
+    });
+    assert.deepEqual([atB[0]?.jobs_owned, atB[0]?.reserved], [1, { "@web-ui": 0, default: 1 }]);
+    assert.equal(atB[0]?.pools.default?.in_use, 1);
+    const summary = await call(b, "GET", "/system/summary");
+    assert.deepEqual(
+      (summary.nodes as ShownNode[]).map(({ heartbeat_at: _, ...node }) => node),
+      atB.map(({ heartbeat_at: _, ...node }) => node),
+    );
+    const pools = summary.executor_pools as ShownNode["pools"];
+    assert.deepEqual(
+      [pools.default?.capacity, pools.default?.in_use, pools.gpu?.capacity, summary.tasks_running],
+      [4, 1, 1, 1],
+    );
+    const { cluster } = (await call(b, "GET", "/metrics")) as { cluster: JsonObject };
+    assert.deepEqual([cluster.open_jobs, cluster.tasks_running], [1, 1]);
+    assert.deepEqual(cluster.executor_pools, pools);
+    const runtime = await runtimeApiOf(b);
+    const { nodes } = (await call(runtime, "GET", "/system/summary")) as { nodes: JsonObject[] };
+    assert.deepEqual(
+      nodes.map((node) => [node.name, node["self?"], node.scheduler_hint]),
+      [
+        ["a", false, "remote"],
+        ["b", true, "local"],
+      ],
+    );
+    assert.deepEqual(nodes[0]?.executor_pools, atB[0]?.pools);
+    const [job] = (await call(runtime, "GET", "/jobs?include_terminal=false")).data as JsonObject[];
+    assert.deepEqual(job?.nodes, ["a"]);
+    const { agents } = (await call(runtime, "GET", `/jobs/${job?.job_id}`)) as { agents: JsonObject[] };
+    assert.equal(agents[0]?.assigned_node, "a");
+    await held.end();
+  });
+
+  test("shows to whom the other one is connected", async () => {
+    const held = await heldRun("connected", {});
+    await happens(a, held.runId, "sandbox_job_started");
+    await call(b, "PATCH", `/runs/${held.runId}`, { desired_state: "paused" });
+    await until("it has told of it", async () => {
+      const [first, second] = await nodesAt(a);
+      return second?.connected_nodes.includes(first!.node_id);
+    });
+    await call(b, "PATCH", `/runs/${held.runId}`, { desired_state: "running" });
+    await held.end();
+  });
+
+  test("counts a node whose lease is over as lost, with nothing in sums", async () => {
+    await inPostgres(
+      url,
+      `INSERT INTO nodes (node_id, owner, name, version, status, labels_json, pools_json, totals_json, reserved_json,
+          jobs_owned, tasks_running, started_at, heartbeat_at, lease_until)
+        VALUES ('node_gone', 'node_gone/1', 'gone', '1.0.0', 'ready', '{}', '{"default": 100}', '{}', '{}', 7, 7, 0, 0, 0)`,
+    );
+    const gone = await call(a, "GET", "/nodes/node_gone");
+    assert.deepEqual(
+      [gone.status, gone.address, gone.started_at],
+      ["lost", null, "1970-01-01T00:00:00.000Z"],
+    );
+    const { executor_pools: pools, nodes } = await call(a, "GET", "/system/summary");
+    assert.equal((pools as ShownNode["pools"]).default?.capacity, 4);
+    assert.equal((nodes as ShownNode[]).at(-1)?.name, "gone");
+    const { text } = await ask(a, "GET", "/metrics?format=prometheus");
+    assert.match(text, /^troupe_cluster_nodes\{status="ready"\} 2$/m);
+    assert.match(text, /^troupe_cluster_nodes\{status="lost"\} 1$/m);
+  });
+});
+
+describe("an executor with node_labels", () => {
+  test("runs on the node that has them, and its job says so", async () => {
+    const held = await heldRun("labelled", { node_labels: { zone: "b" } });
+    await happens(a, held.runId, "sandbox_job_started");
+    const runtime = await runtimeApiOf(a);
+    const [job] = (await call(runtime, "GET", "/jobs?include_terminal=false")).data as JsonObject[];
+    const detail = (await call(runtime, "GET", `/jobs/${job?.job_id}`)) as {
+      summary: JsonObject;
+      agents: JsonObject[];
+    };
+    assert.deepEqual([detail.summary.nodes, detail.agents[0]?.assigned_node], [["a", "b"], "b"]);
+    assert.equal((await held.end()).run.status, "completed");
+  });
+
+  test("waits for a node that has them, and its event says that none does", async () => {
+    const held = await heldRun("waiting", { node_labels: { zone: "c" } });
+    const requested = await happens(a, held.runId, "executor_lease_requested");
+    assert.equal(
+      requested.payload.hint,
+      'No node that is ready has a slot of pool "default" and the label zone=c. It waits for one that has.',
+    );
+    const c = await start("c", "zone=c");
+    try {
+      await happens(a, held.runId, "sandbox_job_started");
+      assert.equal((await held.end()).run.status, "completed");
+    } finally {
+      await c.stop();
+    }
+    const left = (await nodesAt(a)).find(({ name }) => name === "c");
+    assert.equal(left?.status, "left");
+  });
+});
