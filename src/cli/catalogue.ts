@@ -1,6 +1,7 @@
 // Every command of `troupe`: its words, its options, its help. The code of a command is loaded when it runs.
 
 import { blueprintEntries } from "./catalogue-blueprints.ts";
+import { node } from "./catalogue-nodes.ts";
 import { command, help, json, option } from "./catalogue-options.ts";
 import { runEntries, runtimeEntries } from "./catalogue-runs.ts";
 import type { CatalogueEntry, CatalogueSection, OptionSpec } from "./command.ts";
@@ -123,7 +124,7 @@ const local: readonly CatalogueEntry[] = [
 /** All commands, as `troupe help` lists them. */
 export const sections: readonly CatalogueSection[] = [
   { title: "Serve", entries: serving },
-  { title: "Work with the gateway", entries: [...runEntries, ...blueprintEntries] },
+  { title: "Work with the gateway", entries: [...runEntries, ...blueprintEntries, node] },
   { title: "Work with the runtime API", entries: runtimeEntries },
   { title: "On this machine", entries: local },
 ];

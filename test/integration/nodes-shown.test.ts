@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { rm } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
+import { startHere } from "../support/command-line.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import {
   ask,
@@ -91,6 +92,16 @@ describe("each of two nodes", () => {
       );
       for (const id of ids) assert.equal((await call(program, "GET", `/nodes/${id}`)).node_id, id);
     }
+    const { out, err } = await startHere(["node", "list", "--url", a.api], a.home).ended;
+    assert.deepEqual(
+      out
+        .trimEnd()
+        .split("\n")
+        .slice(1)
+        .map((line) => /^node_\w+ +([ab](?: \*)?) +ready +127\.0\.0\.1:\d+ /.exec(line)?.[1]),
+      ["a *", "b"],
+    );
+    assert.equal(err, "");
   });
 
   test("shows what the other one does, and what both do together", async () => {
