@@ -1,6 +1,7 @@
-// A job's live stream as bytes and blocks, for tests about the stream itself. Tests that only want to know what
-// happened use job-watch.ts.
+// Live streams as blocks, and the events in them. Tests that only want to know what happened use job-watch.ts and
+// gateway-api.ts.
 
+import assert from "node:assert/strict";
 import type { Program } from "./program.ts";
 
 export interface Block {
@@ -28,7 +29,7 @@ export async function openStream(
   const answer = await fetch(`${program.api}/jobs/${encodeURIComponent(jobId)}/${of}/stream`, {
     headers: { ...(lastEventId !== undefined && { "last-event-id": lastEventId }) },
   });
-  const blocks = read(answer);
+  const blocks = blocksOf(answer);
   const take = async (count: number) => {
     const taken: Block[] = [];
     while (taken.length < count) {
@@ -52,8 +53,8 @@ export function idsOf(blocks: readonly Block[]): number[] {
   return blocks.flatMap(({ fields }) => (fields.has("id") ? [Number(fields.get("id"))] : []));
 }
 
-/** Holds on to the answer: one that nobody holds is collected, and its body cancelled. */
-async function* read({ body }: Response): AsyncGenerator<Block, undefined> {
+/** Its blocks until it ends. Holds on to the answer: one that nobody holds is collected, and its body cancelled. */
+export async function* blocksOf({ body }: Response): AsyncGenerator<Block, undefined> {
   if (body === null) return;
   let rest = "";
   for await (const text of body.pipeThrough(new TextDecoderStream())) {
@@ -71,4 +72,30 @@ function fieldsOf(block: string): ReadonlyMap<string, string> {
     if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1).replace(/^ /, ""));
   }
   return fields;
+}
+
+/**
+ * Waits until an event has happened; it may have happened long ago.
+ *
+ * @param events of what `subject` names, from the first one
+ * @param wanted its type, or what is said of it
+ * @throws when they end without it
+ */
+export async function happensIn<Event extends { readonly type: string }>(
+  events: AsyncIterable<Event>,
+  subject: string,
+  wanted: string | ((event: Event) => boolean),
+): Promise<Event> {
+  const matches = typeof wanted === "string" ? (event: Event) => event.type === wanted : wanted;
+  const seen: string[] = [];
+  const without = () => `without ${String(wanted)}; it has: ${seen.join(", ")}`;
+  try {
+    for await (const event of events) {
+      if (matches(event)) return event;
+      seen.push(event.type);
+    }
+  } catch (cause) {
+    throw new Error(`the stream of ${subject} broke off ${without()}`, { cause });
+  }
+  return assert.fail(`${subject} ended ${without()}`);
 }

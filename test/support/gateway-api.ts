@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Files, zipOf } from "./bundle-files.ts";
+import { blocksOf, happensIn } from "./event-stream.ts";
 import { type Program, type ProgramOptions, startProgram } from "./program.ts";
 import { until } from "./until.ts";
 
@@ -187,31 +188,13 @@ export async function* frames(
   const signal = AbortSignal.timeout(limitMs);
   const answer = await fetch(urlOf(program, path), { headers: { ...headers }, signal });
   if (answer.status === 204) return;
-  if (!answer.ok || answer.body === null) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
-  let rest = "";
-  for await (const text of answer.body.pipeThrough(new TextDecoderStream())) {
-    const blocks = (rest + text).split("\n\n");
-    rest = blocks.pop() ?? "";
-    for (const block of blocks) {
-      const frame = toFrame(block);
-      if (frame !== null) yield frame;
-    }
+  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+  for await (const { fields } of blocksOf(answer)) {
+    const data = fields.get("data");
+    if (data === undefined) continue;
+    const event = fields.get("event") ?? "";
+    yield { id: Number(fields.get("id")), event, data: JSON.parse(data) as JsonObject };
   }
-}
-
-function toFrame(block: string): Frame | null {
-  const fields = new Map<string, string>();
-  for (const line of block.split("\n")) {
-    const colon = line.indexOf(":");
-    if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1).replace(/^ /, ""));
-  }
-  const data = fields.get("data");
-  if (data === undefined) return null;
-  return {
-    id: Number(fields.get("id")),
-    event: fields.get("event") ?? "",
-    data: JSON.parse(data) as JsonObject,
-  };
 }
 
 /** A run's events, from its first one until it ends or the caller stops listening. */
@@ -222,24 +205,8 @@ export async function* follow(program: Program, runId: string): AsyncGenerator<S
 }
 
 /** Waits until an event of a run has happened; it may have happened long ago. */
-export async function happens(
-  program: Program,
-  runId: string,
-  wanted: string | ((event: SeenEvent) => boolean),
-): Promise<SeenEvent> {
-  const matches = typeof wanted === "string" ? (event: SeenEvent) => event.type === wanted : wanted;
-  const seen: string[] = [];
-  const without = () => `without ${String(wanted)}; it has: ${seen.join(", ")}`;
-  try {
-    for await (const event of follow(program, runId)) {
-      if (matches(event)) return event;
-      seen.push(event.type);
-    }
-  } catch (cause) {
-    throw new Error(`the stream of run ${runId} broke off ${without()}`, { cause });
-  }
-  return assert.fail(`run ${runId} ended ${without()}`);
-}
+export const happens = (program: Program, runId: string, wanted: string | ((event: SeenEvent) => boolean)) =>
+  happensIn(follow(program, runId), `run ${runId}`, wanted);
 
 export interface EndedRun {
   /** The run's record. */

@@ -1,7 +1,7 @@
 // Waiting for facts of a job: submit it, then wait on its live stream for what a test needs to have happened.
 
-import assert from "node:assert/strict";
 import type { JsonObject } from "../../src/engine/json.ts";
+import { happensIn } from "./event-stream.ts";
 import type { Program } from "./program.ts";
 import { call, follow, type SeenEvent } from "./runtime-api.ts";
 
@@ -45,30 +45,9 @@ export async function ended(program: Program, jobId: string): Promise<Run> {
   };
 }
 
-/**
- * Waits until an event of a job has happened; it may have happened long ago.
- *
- * @param wanted its type, or what is said of it
- * @throws when the job ends without it
- */
-export async function happens(
-  program: Program,
-  jobId: string,
-  wanted: string | ((event: SeenEvent) => boolean),
-): Promise<SeenEvent> {
-  const matches = typeof wanted === "string" ? (event: SeenEvent) => event.type === wanted : wanted;
-  const seen: string[] = [];
-  const without = () => `without ${String(wanted)}; it has: ${seen.join(", ")}`;
-  try {
-    for await (const event of follow(program, jobId)) {
-      if (matches(event)) return event;
-      seen.push(event.type);
-    }
-  } catch (cause) {
-    throw new Error(`the stream of job ${jobId} broke off ${without()}`, { cause });
-  }
-  return assert.fail(`job ${jobId} ended ${without()}`);
-}
+/** Waits until an event of a job has happened; it may have happened long ago. */
+export const happens = (program: Program, jobId: string, wanted: string | ((event: SeenEvent) => boolean)) =>
+  happensIn(follow(program, jobId), `job ${jobId}`, wanted);
 
 /** Path of a job below the API's prefix; whatever its id is. */
 export function path(jobId: string, rest = ""): string {

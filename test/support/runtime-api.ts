@@ -2,6 +2,7 @@
 // program's own client.
 
 import type { JsonObject } from "../../src/engine/json.ts";
+import { blocksOf } from "./event-stream.ts";
 import type { Program } from "./program.ts";
 
 export interface Answer {
@@ -113,31 +114,15 @@ export async function* follow(program: Program, jobId: string): AsyncGenerator<S
   const answer = await fetch(`${program.api}/jobs/${encodeURIComponent(jobId)}/events/stream`, {
     signal: AbortSignal.timeout(STREAM_LIMIT_MS),
   });
-  if (!answer.ok || answer.body === null) throw new Error(`stream: ${answer.status} ${await answer.text()}`);
-  let rest = "";
-  for await (const text of answer.body.pipeThrough(new TextDecoderStream())) {
-    const blocks = (rest + text).split("\n\n");
-    rest = blocks.pop() ?? "";
-    for (const block of blocks) {
-      const event = parseBlock(block);
-      if (event !== null) yield event;
-    }
+  if (!answer.ok) throw new Error(`stream: ${answer.status} ${await answer.text()}`);
+  for await (const { fields } of blocksOf(answer)) {
+    const data = fields.get("data");
+    if (data === undefined) continue;
+    yield { id: Number(fields.get("id")), ...(JSON.parse(data) as Omit<SeenEvent, "id">) };
   }
 }
 
 /** All events of a job, up to the terminal one. */
 export async function historyOf(program: Program, jobId: string): Promise<readonly SeenEvent[]> {
   return Array.fromAsync(follow(program, jobId));
-}
-
-/** One block of an event stream; null for comments and fields without data. */
-function parseBlock(block: string): SeenEvent | null {
-  const fields = new Map<string, string>();
-  for (const line of block.split("\n")) {
-    const colon = line.indexOf(":");
-    if (colon > 0) fields.set(line.slice(0, colon), line.slice(colon + 1).replace(/^ /, ""));
-  }
-  const data = fields.get("data");
-  if (data === undefined) return null;
-  return { id: Number(fields.get("id")), ...(JSON.parse(data) as Omit<SeenEvent, "id">) };
 }
