@@ -6,9 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { EngineHarness } from "../../test/support/engine-harness.ts";
-import { changes, progress } from "../../test/support/journal-records.ts";
+import { artifact, changes, progress } from "../../test/support/journal-records.ts";
 import { systemClock } from "../app/clock.ts";
-import type { ArtifactRecord } from "../engine/task-port.ts";
 import { FileBlobs } from "../store/blobs.ts";
 import { sqlJobRecords } from "../store/sql/jobs.ts";
 import { sqlRetentionRecords } from "../store/sql/retention.ts";
@@ -52,20 +51,6 @@ async function scene() {
   const isThere = async () => (await blobs.open(blob.sha256)) !== null;
   const notes = async () => (await retention.fileGarbage(10, null)).length;
   return { cleanup, finish, pass, isThere, notes, retention, removedRuns, blobs, engine };
-}
-
-function artifact(sha256: string): ArtifactRecord {
-  const shown = { name: "a.txt", title: null, contentType: "text/plain" };
-  return {
-    ...shown,
-    artifactId: "art_1",
-    agentId: "w",
-    kind: "artifact",
-    primary: false,
-    size: 12,
-    sha256,
-    createdAtMs: 1,
-  };
 }
 
 const LONG_MS = 2 * 60 * 60 * 1_000;

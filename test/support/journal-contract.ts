@@ -4,8 +4,7 @@ import assert from "node:assert/strict";
 import { describe, it } from "node:test";
 import type { DeadLetterRecord, Journal } from "../../src/engine/journal.ts";
 import { newTally } from "../../src/engine/tally.ts";
-import type { ArtifactRecord } from "../../src/engine/task-port.ts";
-import { agent, changes, humanRequest, message, next, progress, task } from "./journal-records.ts";
+import { agent, artifact, changes, humanRequest, message, next, progress, task } from "./journal-records.ts";
 
 /** A journal under test: `reopen` gives it anew, with what is on disk only. */
 export interface JournalUnderTest {
@@ -176,18 +175,7 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
       assert.equal((await under.events("g-1")).length, 2);
     });
 
-    const artifact: ArtifactRecord = {
-      artifactId: "art_1",
-      agentId: null,
-      name: "a.txt",
-      kind: "artifact",
-      title: null,
-      primary: false,
-      size: 1,
-      sha256: "0".repeat(64),
-      contentType: "text/plain",
-      createdAtMs: 1,
-    };
+    const file = artifact("0".repeat(64), { artifactId: "art_1" });
     const letter: DeadLetterRecord = {
       deadLetterId: "dl_1",
       agentId: null,
@@ -202,7 +190,7 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
       messages: { messages: [message(1, 0)] },
       items: { items: [{ agentIndex: 1, firstSeq: 1, bodiesJson: ["1"] }] },
       "dead letters": { deadLetters: [letter] },
-      artifacts: { artifacts: [artifact] },
+      artifacts: { artifacts: [file] },
     } as const;
 
     for (const [what, part] of Object.entries(taken)) {

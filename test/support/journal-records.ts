@@ -9,6 +9,7 @@ import type {
 } from "../../src/engine/journal.ts";
 import type { Message } from "../../src/engine/message.ts";
 import { newTally } from "../../src/engine/tally.ts";
+import type { ArtifactRecord } from "../../src/engine/task-port.ts";
 
 export function changes(given: Partial<JobChanges> = {}): JobChanges {
   const { jobId = "g-1", firstEventSeq = 1, eventLines = ['{"n":1}'] } = given;
@@ -132,4 +133,20 @@ export function task(taskSeq: number): TaskRecord {
   const lease = { leaseId: "lease_1", pool: "default", slots: 1 };
   const state = { kind: "running", lease, sandboxName: "a-1", startedAtMs: 5 } as const;
   return { taskSeq, agentIndex: 0, kind: "command", state, attempt: 1, failures: 0, message: message(9, 0) };
+}
+
+export function artifact(sha256: string, given: Partial<ArtifactRecord> = {}): ArtifactRecord {
+  return {
+    artifactId: `art_${sha256}`,
+    agentId: null,
+    name: "a.txt",
+    kind: "artifact",
+    title: null,
+    primary: false,
+    size: 1,
+    sha256,
+    contentType: "text/plain",
+    createdAtMs: 1,
+    ...given,
+  };
 }

@@ -19,7 +19,7 @@ import { sqlRetentionRecords } from "../../src/store/sql/retention.ts";
 import { SqliteFreeSpace } from "../../src/store/sqlite/free-space.ts";
 import { SqliteJournal } from "../../src/store/sqlite/journal.ts";
 import { EngineHarness } from "./engine-harness.ts";
-import { changes, progress } from "./journal-records.ts";
+import { artifact, changes, progress } from "./journal-records.ts";
 import { newDatabase } from "./new-database.ts";
 
 export const keepAll: RetentionLimits = { olderThanDays: 0, bytesMax: 0 };
@@ -136,16 +136,7 @@ export async function retentionScene(
 
     async artifact(text: string): Promise<ArtifactRecord> {
       const { sha256, size } = await blobs.putBytes(Buffer.from(text));
-      const shown = { name: "a.txt", kind: "artifact", title: null, primary: false } as const;
-      return {
-        ...shown,
-        artifactId: "art_1",
-        agentId: null,
-        size,
-        sha256,
-        contentType: "text/plain",
-        createdAtMs: 1,
-      };
+      return artifact(sha256, { artifactId: "art_1", size });
     },
 
     async left(): Promise<readonly string[]> {

@@ -4,20 +4,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { EngineHarness, failed, succeeded } from "../../../test/support/engine-harness.ts";
 import { aggregator, executor, graph, router, sensor } from "../../../test/support/graphs.ts";
-import type { ArtifactRecord, TaskOutcome } from "../task-port.ts";
+import { artifact } from "../../../test/support/journal-records.ts";
+import type { TaskOutcome } from "../task-port.ts";
 
-const file = (name: string): ArtifactRecord => ({
-  artifactId: `art_${name}`,
-  agentId: "x",
-  name,
-  kind: "output",
-  title: null,
-  primary: false,
-  size: 1,
-  sha256: "0".repeat(64),
-  contentType: "text/plain",
-  createdAtMs: 0,
-});
+const file = (name: string) =>
+  artifact("0", { artifactId: `art_${name}`, agentId: "x", name, kind: "output" });
 
 function leaving(...names: readonly string[]): TaskOutcome {
   const outcome = succeeded();

@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import { EngineHarness, failed, interrupted, succeeded } from "../../../test/support/engine-harness.ts";
 import { fc } from "../../../test/support/fast-check.ts";
 import { aggregator, executor, graph, module, router } from "../../../test/support/graphs.ts";
+import { artifact } from "../../../test/support/journal-records.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import type { TaskOutcome } from "../../engine/task-port.ts";
 import { agentSpan, attemptSpan, runSpan, taskSpan } from "../../engine/trace.ts";
@@ -322,19 +323,7 @@ describe("the spans of a run", () => {
   test("keep a bounded number of events each, and count the others", async () => {
     const traced = new Traced();
     await traced.submit(graph("g", [work()]));
-    const artifact = (n: number) => ({
-      artifactId: `art_${n}`,
-      agentId: "work",
-      name: `f${n}`,
-      kind: "artifact" as const,
-      title: null,
-      primary: false,
-      size: 1,
-      sha256: "0",
-      contentType: "text/plain",
-      createdAtMs: 0,
-    });
-    const artifacts = Array.from({ length: 100 }, (_, n) => artifact(n));
+    const artifacts = Array.from({ length: 100 }, (_, n) => artifact(String(n), { name: `f${n}` }));
     await traced.h.end("work", { ...succeeded(), artifacts } as ReturnType<typeof succeeded>);
     await traced.feed.idle();
     const [attempt] = traced.named("attempt work");

@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changes, progress } from "../../../test/support/journal-records.ts";
+import { artifact, changes, progress } from "../../../test/support/journal-records.ts";
 import { inPostgres, returnPostgres, takePostgres } from "../../../test/support/postgres.ts";
-import type { ArtifactRecord } from "../../engine/task-port.ts";
 import type { FileGarbage, RetentionRecords } from "../../runs/retention-records.ts";
 import { sqlRetentionRecords } from "../sql/retention.ts";
 import { openPostgres } from "./database.ts";
@@ -14,19 +13,6 @@ import { PostgresNodes } from "./nodes.ts";
 
 const LIMIT_MS = 10_000;
 const LEASE_MS = 60_000;
-
-const artifact = (sha256: string): ArtifactRecord => ({
-  artifactId: `art_${sha256}`,
-  agentId: null,
-  name: "a.txt",
-  kind: "artifact",
-  title: null,
-  primary: false,
-  size: 1,
-  sha256,
-  contentType: "text/plain",
-  createdAtMs: 1,
-});
 
 /** A database with these nodes. */
 async function open(...nodeIds: readonly string[]) {

@@ -10,23 +10,7 @@ import {
   withRuns,
 } from "../../../test/support/gateway-records.ts";
 import { advance, job, launch, run } from "../../../test/support/gateway-samples.ts";
-import { agent, changes, progress } from "../../../test/support/journal-records.ts";
-import type { ArtifactRecord } from "../../engine/task-port.ts";
-
-function artifact(sha256: string): ArtifactRecord {
-  return {
-    artifactId: `art_${sha256}`,
-    agentId: null,
-    name: "a.txt",
-    kind: "artifact",
-    title: null,
-    primary: false,
-    size: 1,
-    sha256,
-    contentType: "text/plain",
-    createdAtMs: 1,
-  };
-}
+import { agent, artifact, changes, progress } from "../../../test/support/journal-records.ts";
 
 /** Two jobs with two ended runs each; what they made is in the journal. */
 async function scene(under: GatewayUnderTest): Promise<void> {

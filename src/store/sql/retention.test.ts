@@ -10,26 +10,12 @@ import {
   withRuns,
 } from "../../../test/support/gateway-records.ts";
 import { advance, job, launch, run } from "../../../test/support/gateway-samples.ts";
-import { agent, changes, next, progress } from "../../../test/support/journal-records.ts";
+import { agent, artifact, changes, next, progress } from "../../../test/support/journal-records.ts";
 import type { JobProgress } from "../../engine/journal.ts";
 import { newTally } from "../../engine/tally.ts";
-import type { ArtifactRecord } from "../../engine/task-port.ts";
 import type { EndPosition, RetentionRecords } from "../../runs/retention-records.ts";
 
-function artifact(sha256: string, n = 1): ArtifactRecord {
-  return {
-    artifactId: `art_${n}_${sha256}`,
-    agentId: null,
-    name: "a.txt",
-    kind: "artifact",
-    title: null,
-    primary: false,
-    size: 1,
-    sha256,
-    contentType: "text/plain",
-    createdAtMs: 1,
-  };
-}
+const numbered = (sha256: string, n = 1) => artifact(sha256, { artifactId: `art_${n}_${sha256}` });
 
 const endedAt = (ms: number, bytes = 10): JobProgress =>
   progress({
@@ -45,7 +31,7 @@ async function endedRun(under: GatewayUnderTest, n: number, endedAtMs: number, s
   const one = run(n, "job_0001");
   await withRuns(under, one);
   await under.journal.commit([
-    launch(one, { progress: endedAt(endedAtMs), agents: [agent(0)], artifacts: [artifact(sha256, n)] }),
+    launch(one, { progress: endedAt(endedAtMs), agents: [agent(0)], artifacts: [numbered(sha256, n)] }),
   ]);
 }
 
@@ -129,7 +115,7 @@ function contract(test: ContractTest): void {
 
   test("the rows of a removed job are deleted in batches, a transaction each, and its files are recorded at the end", async (under) => {
     const { retention, journal } = under;
-    const artifacts = Array.from({ length: 500 }, (_, n) => artifact(`sha-${n % 300}`, n));
+    const artifacts = Array.from({ length: 500 }, (_, n) => numbered(`sha-${n % 300}`, n));
     await journal.commit([changes({ jobId: "large", artifacts })]);
     for (let i = 1; i < 100; i++) {
       const events = { firstEventSeq: i + 1, eventLines: [`{"n":${i}}`] };
@@ -236,9 +222,9 @@ function contract(test: ContractTest): void {
 
   test("whether content is referenced is known, however many removed runs have it", async (under) => {
     const { retention, journal } = under;
-    const many = Array.from({ length: 1_200 }, (_, n) => artifact("shared", n));
+    const many = Array.from({ length: 1_200 }, (_, n) => numbered("shared", n));
     await journal.commit([
-      changes({ jobId: "a", progress: endedAt(300), artifacts: [artifact("shared")] }),
+      changes({ jobId: "a", progress: endedAt(300), artifacts: [numbered("shared")] }),
       changes({ jobId: "b", progress: endedAt(100), artifacts: many }),
     ]);
     assert.equal(await retention.isBlobNamed("shared", at(200)), true);
