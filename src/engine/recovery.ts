@@ -13,6 +13,8 @@ import { countEvent } from "./tally.ts";
 import { runSpan } from "./trace.ts";
 
 const CLAIM_MAX = 100;
+/** Images that are read at once: a few milliseconds. */
+const READ_AT_ONCE = 20;
 
 /** A job as it was left. */
 export interface ClaimedJob {
@@ -31,10 +33,17 @@ export async function* claimedJobs(
   claimed: string[],
 ): AsyncGenerator<ClaimedJob> {
   for (;;) {
-    for (const jobId of [...claimed]) {
-      const job = await claimedJob(ports, { jobId, owner });
-      claimed.shift();
-      if (job !== null) yield job;
+    while (claimed.length > 0) {
+      const read = claimed
+        .slice(0, READ_AT_ONCE)
+        .map((jobId) => ({ jobId, image: ports.journal.load(jobId) }));
+      // Those behind one that met an error are read again.
+      for (const { image } of read) image.catch(() => {});
+      for (const { jobId, image } of read) {
+        const job = await claimedJob(ports, { jobId, owner }, image);
+        claimed.shift();
+        if (job !== null) yield job;
+      }
     }
     claimed.push(...(await ports.journal.claim(owner, CLAIM_MAX)));
     if (claimed.length === 0) return;
@@ -47,12 +56,16 @@ export interface OwnedJob {
   readonly owner: string;
 }
 
-async function claimedJob(ports: EnginePorts, owned: OwnedJob): Promise<ClaimedJob | null> {
+async function claimedJob(
+  ports: EnginePorts,
+  owned: OwnedJob,
+  loading: Promise<JobImage | null>,
+): Promise<ClaimedJob | null> {
   const { jobId } = owned;
   let manifest: unknown;
   let image: JobImage | null;
   try {
-    image = await ports.journal.load(jobId);
+    image = await loading;
     if (image === null) return null;
     manifest = JSON.parse(image.insert.manifestJson);
   } catch (error) {

@@ -248,17 +248,23 @@ export const READS = {
     RETURNING jobs.job_id, jobs.submitted_at`,
   owned: "SELECT job_id, submitted_at FROM jobs WHERE job_id = ANY ($2) AND owner = $1 AND terminal = 0",
   damaged: "SELECT * FROM jobs WHERE job_id = $1 AND owner = $2 AND terminal = 0 FOR UPDATE",
-  job: "SELECT * FROM jobs LEFT JOIN job_sources USING (job_id) WHERE job_id = $1",
-  agents: "SELECT * FROM agents WHERE job_id = $1 ORDER BY agent_index",
-  messages: "SELECT message_json FROM messages WHERE job_id = $1 ORDER BY agent_index, seq",
-  items: "SELECT * FROM items WHERE job_id = $1 ORDER BY agent_index, first_seq",
-  tasks: "SELECT * FROM tasks WHERE job_id = $1 ORDER BY task_seq",
+} as const;
+
+/** The rows of several jobs, each job's in the order of their key. */
+export const IMAGES = {
+  jobs: "SELECT * FROM jobs LEFT JOIN job_sources USING (job_id) WHERE job_id = ANY ($1)",
+  agents: "SELECT * FROM agents WHERE job_id = ANY ($1) ORDER BY job_id, agent_index",
+  messages:
+    "SELECT job_id, message_json FROM messages WHERE job_id = ANY ($1) ORDER BY job_id, agent_index, seq",
+  items: "SELECT * FROM items WHERE job_id = ANY ($1) ORDER BY job_id, agent_index, first_seq",
+  tasks: "SELECT * FROM tasks WHERE job_id = ANY ($1) ORDER BY job_id, task_seq",
   // Of the closed ones no more than the engine remembers.
-  humanRequests: `SELECT * FROM human_requests WHERE job_id = $1 AND status = 'pending'
-    UNION ALL
-    (SELECT * FROM human_requests WHERE job_id = $1 AND status <> 'pending'
-      ORDER BY event_seq DESC LIMIT ${limits.humanClosedKeptMax})
-    ORDER BY event_seq`,
+  humanRequests: `SELECT request.* FROM unnest($1::text[]) AS wanted CROSS JOIN LATERAL (
+      SELECT * FROM human_requests WHERE job_id = wanted AND status = 'pending'
+      UNION ALL
+      (SELECT * FROM human_requests WHERE job_id = wanted AND status <> 'pending'
+        ORDER BY event_seq DESC LIMIT ${limits.humanClosedKeptMax})) AS request
+    ORDER BY job_id, event_seq`,
 } as const;
 /** A terminal job has no work left. */
 export const WORK_TABLES = ["messages", "mailboxes", "items", "tasks"] as const;

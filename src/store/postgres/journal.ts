@@ -20,12 +20,12 @@ import { KeyedMutex } from "../../lib/async.ts";
 import { briefColumns, briefValues } from "../sql/brief-jobs.ts";
 import type { Stored } from "../sql/columns.ts";
 import { failedValues, fixedColumns, progressValues } from "../sql/job-columns.ts";
-import { type ImageRows, imageOf } from "../sql/job-image.ts";
 import { tallyOf, toTrace } from "../sql/jobs.ts";
 import type { Schema } from "../sql/schema.generated.ts";
 import { ANSWER_MS, BEGIN } from "./connection.ts";
 import type { PostgresDatabase } from "./database.ts";
 import { asUnavailable, scopeOf } from "./errors.ts";
+import { JobImages, rowsOfJobs } from "./job-images.ts";
 import { type JobParts, partsOf } from "./journal-parts.ts";
 import { READS, type Statements, statementsFor, typesOf, WORK_TABLES } from "./journal-statements.ts";
 
@@ -55,6 +55,16 @@ export class PostgresJournal implements Journal {
   readonly #turns = new KeyedMutex();
   #connection: { readonly client: pg.Client; readonly sql: Statements } | null = null;
   #unsure = NONE;
+  readonly #images = new JobImages((jobIds) =>
+    this.#turns.run(MUTEX, async () => {
+      try {
+        const { client } = await this.#connected();
+        return await rowsOfJobs(client, jobIds);
+      } catch (error) {
+        throw asUnavailable(error, this.#server, false);
+      }
+    }),
+  );
 
   constructor({ config, server }: PostgresDatabase) {
     this.#config = config;
@@ -106,24 +116,7 @@ export class PostgresJournal implements Journal {
   }
 
   load(jobId: string): Promise<JobImage | null> {
-    return this.#turns.run(MUTEX, async () => {
-      try {
-        const { client } = await this.#connected();
-        const read = async <Name extends keyof ImageRows>(name: Name) =>
-          (await client.query({ name: `image_${name}`, text: READS[name], values: [jobId] })).rows;
-        const [[job], agents, messages, items, tasks, humanRequests] = await Promise.all([
-          read("job"),
-          read("agents"),
-          read("messages"),
-          read("items"),
-          read("tasks"),
-          read("humanRequests"),
-        ]);
-        return job === undefined ? null : imageOf({ job, agents, messages, items, tasks, humanRequests });
-      } catch (error) {
-        throw asUnavailable(error, this.#server, false);
-      }
-    });
+    return this.#images.load(jobId);
   }
 
   failDamaged(
