@@ -5,6 +5,7 @@
 //   npm run bench -- URL                           another server of the same API
 //   npm run bench -- URL URL                       two servers, in turn
 //   npm run bench -- --only pair,list              some of the measurements
+//   npm run bench -- --postgres                    this program on PostgreSQL, one node and two
 //   npm run bench -- --peers                       this program and other engines, see bench/peers/README.md
 
 import { parseArgs } from "node:util";
@@ -24,6 +25,7 @@ const { values, positionals } = parseArgs({
     only: { type: "string" },
     jobs: { type: "string", default: "3000" },
     peers: { type: "boolean", default: false },
+    postgres: { type: "boolean", default: false },
   },
 });
 const only = values.only?.split(",") ?? null;
@@ -31,6 +33,12 @@ const only = values.only?.split(",") ?? null;
 if (values.peers) {
   const { comparePeers } = await import("./peers/run.ts");
   await comparePeers();
+  process.exit();
+}
+
+if (values.postgres) {
+  const { measurePostgres } = await import("./postgres.ts");
+  printTable([{ name: "on PostgreSQL", figures: await measurePostgres() }]);
   process.exit();
 }
 

@@ -24,7 +24,7 @@ const NOBODY = 65_534;
 const asNobody = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {};
 
 const READY = "ready to accept connections";
-const SETTINGS = ["listen_addresses=", "fsync=off", "max_connections=200", "jit=off"];
+const SETTINGS = ["listen_addresses=", "max_connections=200", "jit=off"];
 
 const server = madeOnce(startServer);
 /** Empty databases that an earlier test has made. */
@@ -93,7 +93,7 @@ async function startServer(): Promise<string> {
   if (asNobody.uid !== undefined) chownSync(folder, NOBODY, NOBODY);
   chmodSync(folder, 0o700);
   programs(folder);
-  const initdb = ["-U", "test", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"];
+  const initdb = ["-U", "test", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync", "-c", "fsync=off"];
   runProgram(folder, "initdb", initdb);
   process.once("exit", () => {
     try {
