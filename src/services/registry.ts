@@ -52,7 +52,7 @@ export interface Wanted {
   readonly name: string;
   /** All of which it must have. */
   readonly tags: readonly string[];
-  /** Whether what listens on the loopback of its node alone will not do. */
+  /** Whether what only its own node reaches will not do; an address for browsers beyond it will, if there is no other. */
   readonly fromElsewhere: boolean;
 }
 
@@ -60,7 +60,7 @@ export type Found =
   | { readonly kind: "passing"; readonly service: ServiceView }
   /** @param reason of the newest one */
   | { readonly kind: "not_passing"; readonly reason: string }
-  /** Those that pass listen on loopback alone. */
+  /** Those that pass listen on loopback alone, for browsers too. */
   | { readonly kind: "out_of_reach" }
   /** `hasOthers`: there are some of that name, with other tags. */
   | { readonly kind: "none"; readonly hasOthers: boolean };
@@ -192,7 +192,10 @@ export class ServiceRegistry implements ServiceBoard {
     if (newest === undefined) return { kind: "none", hasOthers: named.length > 0 };
     const passing = newestFirst.filter(({ status }) => status === "passing");
     if (passing.length === 0) return { kind: "not_passing", reason: newest.reason };
-    const reached = passing.find((instance) => !fromElsewhere || !isLoopback(this.#addressOf(instance)));
+    const reached = fromElsewhere
+      ? (passing.find((instance) => !isLoopback(this.#addressOf(instance))) ??
+        passing.find(({ spec }) => spec.publicUrl !== null && !isLoopback(hostOfUrl(spec.publicUrl))))
+      : passing[0];
     if (reached === undefined) return { kind: "out_of_reach" };
     return { kind: "passing", service: this.#viewOf(reached) };
   }
@@ -226,6 +229,8 @@ export class ServiceRegistry implements ServiceBoard {
     };
   }
 }
+
+const hostOfUrl = (url: string): string => new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");
 
 function isWanted(instance: ServiceInstance, { name, tags, status, runId }: ServiceFilter): boolean {
   const { spec, job } = instance;

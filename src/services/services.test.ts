@@ -83,6 +83,10 @@ test("what listens on the loopback of another machine is found by those who ask 
   b.registry.jobOpened(serviceJob("reached", [beyond("index")]));
   const reached = await services.resolve(named("index"));
   assert.equal(reached.kind === "resolved" && reached.service.jobId, "reached");
+  b.registry.jobOpened(serviceJob("shown", [{ name: "page", public_url: "http://desk.example.org/" }]));
+  b.registry.jobOpened(serviceJob("hidden", [{ name: "page", public_url: "http://[::1]:80/" }]));
+  const shown = await services.resolve(named("page"));
+  assert.equal(shown.kind === "resolved" && shown.service.jobId, "shown");
   const same = nodeWith("c", true);
   same.registry.jobOpened(serviceJob("beside", [{ name: "beside" }]));
   assert.equal((await cluster([same.node]).services.resolve(named("beside"))).kind, "resolved");

@@ -2,8 +2,8 @@
 //
 // - Each node answers for its own jobs, and nobody keeps what it says: what a lost node had is gone with it.
 // - A node that does not answer is named. A list leaves out what it has, and nothing is said to be missing that it may have.
-// - What listens on the loopback of another machine is found only by those who ask for that node: at its address here,
-//   there is nothing or something else.
+// - What listens on the loopback of another machine, for browsers too, is found only by those who ask for that node: at its
+//   address here, there is nothing or something else.
 
 import type { Clock } from "../engine/ports.ts";
 import type { RequiredService } from "../engine/service.ts";

@@ -18,6 +18,20 @@ export const serviceMutations: readonly Mutation[] = [
     tests: services,
   },
   {
+    fault: "a page that browsers reach is not found on another machine when its server listens on loopback",
+    file: "src/services/registry.ts",
+    search: "spec.publicUrl !== null && !isLoopback(hostOfUrl(spec.publicUrl))",
+    replacement: "spec.publicUrl === null && !isLoopback(spec.name)",
+    tests: services,
+  },
+  {
+    fault: "a page that only its own machine's browsers reach is found on another one",
+    file: "src/services/registry.ts",
+    search: "spec.publicUrl !== null && !isLoopback(hostOfUrl(spec.publicUrl))",
+    replacement: "spec.publicUrl !== null",
+    tests: services,
+  },
+  {
     fault: "a service of a node that does not answer is said not to be there",
     file: "src/services/services.ts",
     search: "if (silent.length > 0) {",
