@@ -6,11 +6,13 @@ export interface NodeNames {
   /** @param owner of a job; null: this node's */
   ofOwner(owner: string | null): string;
   ofNode(nodeId: string): string;
+  /** Whether it is this node's owner, or was an earlier one. */
+  isHere(owner: string | null): boolean;
 }
 
 /** Of a program that shares its database with nobody. */
 export function ownNodeName(name: string): NodeNames {
-  return { ofOwner: () => name, ofNode: () => name };
+  return { ofOwner: () => name, ofNode: () => name, isHere: () => true };
 }
 
 /** @param nameOf what is known of other nodes; of one that has left, its id is all there is */
@@ -19,5 +21,9 @@ export function nodeNames(
   nameOf: (nodeId: string) => string | null,
 ): NodeNames {
   const ofNode = (nodeId: string) => (nodeId === own.nodeId ? own.name : (nameOf(nodeId) ?? nodeId));
-  return { ofNode, ofOwner: (owner) => (owner === null ? own.name : ofNode(nodeOf(owner))) };
+  return {
+    ofNode,
+    ofOwner: (owner) => (owner === null ? own.name : ofNode(nodeOf(owner))),
+    isHere: (owner) => owner === null || nodeOf(owner) === own.nodeId,
+  };
 }

@@ -151,6 +151,13 @@ export const serviceMutations: readonly Mutation[] = [
     tests: ["src/cli/services.test.ts"],
   },
   {
+    fault: "paths of another machine are shown as if they were here",
+    file: "src/cluster/node-names.ts",
+    search: "owner === null || nodeOf(owner) === own.nodeId",
+    replacement: "owner !== null",
+    tests: ["src/http/resources/submitted-job-view.test.ts"],
+  },
+  {
     fault: "a run is given a port that a run on another node has, while others are free",
     file: "src/web/ports.ts",
     search: "Promise.all([records.portsInUse(), records.portsInUseAnywhere()])",

@@ -1,12 +1,17 @@
-// A job's last event, as its row has it and as it is shown.
+// Parts of a job as its row has them and as they are shown: its last event, and where its files are.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ownNodeName } from "../../cluster/node-names.ts";
+import { type NodeNames, nodeNames, ownNodeName } from "../../cluster/node-names.ts";
 import { lastEventJson } from "../../engine/event.ts";
 import { newTally } from "../../engine/tally.ts";
+import type { ObservabilitySummary } from "../../runs/history/summary.ts";
 import type { JobRecord } from "../../runs/job-records.ts";
-import { renderSummary } from "./submitted-job-view.ts";
+import { renderJob, renderSummary } from "./submitted-job-view.ts";
+
+interface ShownJob {
+  readonly manifest_ref: Readonly<Record<string, string | null>>;
+}
 
 const UPDATED = "2026-11-21T09:30:00.000Z";
 
@@ -58,6 +63,19 @@ test("a last event is shown with the time of the job's last update, and with its
     type: "agent_started",
   });
   assert.equal(shown("null"), null);
+});
+
+test("the paths of a job's files are shown on the node that has it, or had it at its end", () => {
+  const pathsOn = (names: NodeNames) => {
+    const whole = { job: { ...job, bundleFingerprint: "f" }, resultJson: null };
+    const text = renderJob(whole, {} as ObservabilitySummary, { nodeNames: names, home: "/home" });
+    const { manifest_path, job_path, cache_path } = (JSON.parse(text) as ShownJob).manifest_ref;
+    return [manifest_path, job_path, cache_path];
+  };
+  const there = ["/home/bundles/f/manifest.json", "/home/runs/run_1", "/home/bundles/f"];
+  assert.deepEqual(pathsOn(ownNodeName("local")), there);
+  assert.deepEqual(pathsOn(nodeNames({ nodeId: "node_a", name: "a" }, () => null)), there);
+  assert.deepEqual(pathsOn(nodeNames({ nodeId: "node_b", name: "b" }, () => null)), [null, null, null]);
 });
 
 test("one that was stored with its time keeps that", () => {

@@ -85,12 +85,16 @@ export function renderJob(
   summary: ObservabilitySummary,
   context: RenderContext,
 ): string {
-  const bundle = job.bundleFingerprint === null ? null : join(context.home, "bundles", job.bundleFingerprint);
+  // Paths on another machine say nothing here.
+  const home = context.nodeNames.isHere(job.owner) ? context.home : null;
+  const { bundleFingerprint } = job;
+  const bundle =
+    home === null || bundleFingerprint === null ? null : join(home, "bundles", bundleFingerprint);
   const manifestRef = {
     graph_id: job.graphId,
     manifest_version: MANIFEST_VERSION,
     manifest_path: bundle === null ? null : join(bundle, "manifest.json"),
-    job_path: join(context.home, "runs", job.runId),
+    job_path: home === null ? null : join(home, "runs", job.runId),
     cache_path: bundle,
   };
   return (
