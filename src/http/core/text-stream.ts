@@ -16,8 +16,8 @@ export function textStream(chunks: AsyncIterable<string> | Iterable<string>): Re
   return Readable.from(inTurns(chunks));
 }
 
-/** Characters of a piece of a long answer, about. */
-export const PIECE_CHARS = 64 * 1024;
+/** Characters of a piece of a long answer, before the chunk that exceeds them. */
+export const PIECE_CHARS = 32 * 1024;
 
 /** The chunks as bytes, in a few pieces; everything else has its turn after each chunk. */
 export async function inPieces(chunks: AsyncIterable<string> | Iterable<string>): Promise<readonly Buffer[]> {
