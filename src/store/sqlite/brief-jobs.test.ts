@@ -61,10 +61,11 @@ test("a job that began and ended within one batch is one row, in which every rea
   assert.deepEqual(await records.placeOfTime(jobId, START_MS + 2), { fromSeq: 1, toSeq: null });
   assert.deepEqual(await records.agents(jobId, 0, 9), agents);
   assert.deepEqual(await records.agents(jobId, 1, 2), agents.slice(1, 2));
-  assert.partialDeepStrictEqual(await records.detail(jobId, 2), {
-    manifestJson: insert.manifestJson,
-    recentEvents: [eventLines[2], eventLines[1]],
-  });
+  assert.partialDeepStrictEqual(await records.standings(jobId, 1, 2), [
+    { index: agents[1]!.index, status: agents[1]!.status },
+  ]);
+  assert.equal(await records.manifest(jobId), insert.manifestJson);
+  assert.deepEqual((await records.detail(jobId, 2))?.recentEvents, [eventLines[2], eventLines[1]]);
   assert.partialDeepStrictEqual(await records.texts(jobId), {
     manifestJson: insert.manifestJson,
     configurationJson: null,

@@ -231,6 +231,8 @@ async function readJobs(database: SqliteDatabase): Promise<void> {
   await new SqliteJournal(database).commit([changes()]);
   await records.detail("g-1", 5);
   await records.agents("g-1", 0, 5);
+  await records.standings("g-1", 0, 5);
+  await records.manifest("g-1");
   await records.result("g-1");
   await records.texts("g-1");
   await records.events("g-1", 0);
