@@ -1,21 +1,33 @@
-// Where a running program keeps the bytes of artifacts: in its home, or in the store that SVC_BLOB_URL names.
+// Where a running program keeps the bytes of artifacts: in its home, from where other nodes fetch them, or in the store that
+// SVC_BLOB_URL names.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { SharedFolders } from "../bundles/shared-folders.ts";
+import type { ByteSource, BytesElsewhere } from "../cluster/bytes.ts";
 import type { Finding } from "../execution/machine.ts";
 import { type Blobs, FileBlobs } from "../store/blobs.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 
-export interface Bytes {
-  readonly blobs: Blobs;
-  /** Null when everything is in the home. */
-  readonly folders: SharedFolders | null;
+/** The files of nodes that share no store. */
+export interface FilesOfNodes {
+  /** What this node has for the others. */
+  readonly source: ByteSource;
+  /** From now on the others are asked for what is not here. */
+  askAlso(others: BytesElsewhere): void;
 }
 
-/** Only programs that use a shared store load what it takes. */
+export interface Bytes {
+  readonly blobs: Blobs;
+  /** Null when everything is in the home, and nobody else's. */
+  readonly folders: SharedFolders | null;
+  /** Null when there are no other nodes, or they share a store. */
+  readonly ofNodes: FilesOfNodes | null;
+}
+
+/** Only programs that share files load what it takes. */
 const sharedCode = () => import("../store/shared/shared-store.ts");
 
 /** What a check of the place of files finds; null: nothing is worth saying. Throws nothing. */
@@ -25,8 +37,11 @@ export async function checkFiles(
   const name = "files";
   if (config.blobUrl === null) {
     if (config.databaseUrl === null) return null;
-    const text = "artifacts and bundles are in SVC_HOME of this machine alone";
-    return { name, state: "warn", text, fix: "Set SVC_BLOB_URL before another machine uses the database." };
+    const text =
+      "artifacts and bundles are in SVC_HOME of the node that made them: other nodes fetch them from there, and they go with it";
+    const fix =
+      "Set SVC_BLOB_URL on all nodes to keep them in a bucket, or in a folder that all machines have.";
+    return { name, state: "warn", text, fix };
   }
   const credentials = config.blobCredentials;
   if (config.blobUrl.kind === "s3" && credentials === null) {
@@ -43,14 +58,11 @@ export async function checkFiles(
 export async function openBytes(config: Config, home: string, log: Logger): Promise<Bytes> {
   const folder = join(home, "blobs");
   if (config.blobUrl === null) {
-    if (config.databaseUrl !== null) {
-      log.warn(
-        "artifacts and bundles are in SVC_HOME alone: set SVC_BLOB_URL before another machine uses the database",
-      );
-    }
     const blobs = new FileBlobs(folder);
     await blobs.sweep();
-    return { blobs, folders: null };
+    if (config.databaseUrl === null) return { blobs, folders: null, ofNodes: null };
+    log.warn("files go with the node that made them: set SVC_BLOB_URL to keep them (docs/operating.md)");
+    return filesOfNodes(home, blobs);
   }
   const credentials = config.blobCredentials;
   const parts = { credentials, clock: systemClock, randomness: systemRandomness };
@@ -72,5 +84,26 @@ export async function openBytes(config: Config, home: string, log: Logger): Prom
     clock: systemClock,
     newId: systemRandomness.id,
   });
-  return { blobs: new SharedBlobs(shared.objects, shared.removals), folders };
+  return { blobs: new SharedBlobs(shared.objects, shared.removals), folders, ofNodes: null };
+}
+
+async function filesOfNodes(home: string, local: FileBlobs): Promise<Bytes> {
+  const [{ HomeBytes }, { FetchedBlobs }, { FetchedFolders }] = await Promise.all([
+    import("../store/homes/home-bytes.ts"),
+    import("../store/homes/fetched-blobs.ts"),
+    import("../store/homes/fetched-folders.ts"),
+  ]);
+  let others: BytesElsewhere | null = null;
+  const elsewhere = () => others;
+  const source = new HomeBytes(home, local);
+  return {
+    blobs: new FetchedBlobs(local, elsewhere),
+    folders: new FetchedFolders({ home, here: source, elsewhere, newId: systemRandomness.id }),
+    ofNodes: {
+      source,
+      askAlso(found) {
+        others = found;
+      },
+    },
+  };
 }

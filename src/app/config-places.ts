@@ -32,7 +32,7 @@ export const placeSettings = {
   blobUrl: setting<SharedPlace | null>({
     variable: "SVC_BLOB_URL",
     meaning:
-      "Where several machines keep artifacts: file:///folder, which all have, or s3://bucket/prefix?endpoint=…&region=… with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Unset: in SVC_HOME.",
+      "Where several machines keep artifacts: file:///folder, which all have, or s3://bucket/prefix?endpoint=…&region=… with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN. Unset: in SVC_HOME, from where other nodes fetch them.",
     example: "s3://bucket/troupe?region=eu-central-1",
     fallback: () => null,
     parse: sharedPlace,

@@ -43,11 +43,12 @@ import { sqlJobRecords } from "../store/sql/jobs.ts";
 import { sqlOperationRecords } from "../store/sql/operations.ts";
 import { sqlRetentionRecords } from "../store/sql/retention.ts";
 import { StoreWatch } from "../store/sql/store-watch.ts";
+import type { OpenStore } from "../store/store.ts";
 import { dashboardsHere } from "../web/dashboards-here.ts";
 import { WEB_UI_POOL } from "../web/inject.ts";
 import { RunEvents } from "../web/run-events.ts";
 import { workersEnvironment } from "./bucket-credentials.ts";
-import { openBytes } from "./bytes.ts";
+import { type FilesOfNodes, openBytes } from "./bytes.ts";
 import { stopwatch, systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { isLoopback } from "./config-parsers.ts";
@@ -105,7 +106,7 @@ export async function openCore(
   });
   await opened.checkKey([key, ...key.older].map(({ id }) => id));
   const secrets = new ConfigurationSecrets(key);
-  const { blobs, folders: shared } = await openBytes(config, home.path, log);
+  const { blobs, folders: shared, ofNodes: files } = await openBytes(config, home.path, log);
   const bundles = await Bundles.open({
     home: home.path,
     records: sqlBundleRecords(database),
@@ -202,8 +203,8 @@ export async function openCore(
     operationRecords,
   };
   const control =
-    (await node?.openDoor({ ...doorParts, serviceRegistry, services, log: engineLog })) ?? engine;
-  const retentionRecords = sqlRetentionRecords(database);
+    (await node?.openDoor({ ...doorParts, serviceRegistry, services, files, log: engineLog })) ?? engine;
+  const retentionRecords = { ...sqlRetentionRecords(database), ...garbageOf(opened, node, files) };
   const cleanup = new Cleanup({
     records,
     retention: retentionRecords,
@@ -298,6 +299,13 @@ export async function openCore(
 function machineOf({ databaseUrl, nodeAddress, nodeHost }: Config): string | null {
   if (databaseUrl === null) return null;
   return nodeAddress === null ? nodeHost : hostOf(nodeAddress);
+}
+
+/** What is noted of files that several nodes have, each in its home. */
+function garbageOf({ sharedByNodes }: OpenStore, node: Node | null, files: FilesOfNodes | null) {
+  if (sharedByNodes === null || node === null) return {};
+  const { nodeId } = node;
+  return sharedByNodes.garbageOf({ nodeId, kinds: files === null ? ["run"] : ["run", "blob"] });
 }
 
 /** Null where no other program can share the database. */

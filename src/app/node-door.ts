@@ -1,6 +1,7 @@
 // The door between the nodes of one database: what this node answers others, and how it reaches their jobs.
 
 import { Follower } from "../cluster/follower.ts";
+import { NodeBytes } from "../cluster/node-bytes.ts";
 import { nodeService } from "../cluster/node-service.ts";
 import type { NodeRecords } from "../cluster/nodes.ts";
 import { type JobHeads, Places } from "../cluster/places.ts";
@@ -20,6 +21,7 @@ import type { EventFeed } from "../runs/feed.ts";
 import type { EventPage, JobRecords } from "../runs/job-records.ts";
 import type { ServiceRegistry } from "../services/registry.ts";
 import type { Services } from "../services/services.ts";
+import type { FilesOfNodes } from "./bytes.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { explainAddress, StartFailed } from "./listen.ts";
@@ -36,6 +38,8 @@ export interface NodeDoorParts {
   readonly operationRecords: OperationRecords;
   readonly serviceRegistry: ServiceRegistry;
   readonly services: Services;
+  /** Null when all nodes share a store of files. */
+  readonly files: FilesOfNodes | null;
   /** This node's owner, as it is now. */
   readonly owner: () => string;
   readonly nodes: Pick<NodeRecords, "all">;
@@ -77,7 +81,9 @@ export async function openNodeDoor(
     feed,
     host,
     services: serviceRegistry,
+    bytes: parts.files?.source ?? null,
   });
+  parts.files?.askAlso(new NodeBytes({ peers, nodes: parts.nodes, owner, clock: systemClock, log }));
   services.askAlso(() => nodesWithServices({ living: () => places.living(), owner, peers }));
   const server = await listening(config, { credentials, messageBytesMax, routes, log });
   undo.defer(() => server.close());

@@ -42,8 +42,8 @@ export interface NodeServiceParts {
   readonly version: string;
   readonly engine: JobControl & { holds(jobId: string): boolean; readonly openJobs: number };
   readonly feed: EventFeed;
-  /** What this node has for others; without it there is nothing. */
-  readonly bytes?: ByteSource;
+  /** What this node has for others; null: nothing. */
+  readonly bytes: ByteSource | null;
   /** What runs other nodes' attempts here. */
   readonly host: Pick<TaskHost, "accept">;
   /** What the jobs of this node offer. */

@@ -3,6 +3,7 @@
 import type { NodeReads, NodeRecords } from "../cluster/nodes.ts";
 import type { Journal } from "../engine/journal.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
+import type { FileGarbage, RetentionRecords } from "../runs/retention-records.ts";
 import type { Database } from "./sql/database.ts";
 
 /** What the programs of one database have in common. */
@@ -12,6 +13,11 @@ export interface SharedByNodes {
   /** Their rows, to be closed before the store is. @param limitMs how long a call may take */
   nodes(limitMs: number): NodeRecords & { close(): Promise<void> };
   readonly reads: NodeReads;
+  /** The garbage that is in a node's home. @param kinds what each node has of its own */
+  garbageOf(node: {
+    readonly nodeId: string;
+    readonly kinds: readonly FileGarbage["kind"][];
+  }): Pick<RetentionRecords, "fileGarbage" | "forgetGarbage">;
 }
 
 export interface OpenStore {

@@ -92,6 +92,7 @@ async function cluster() {
         operationRecords: sqlOperationRecords(database),
         serviceRegistry,
         services,
+        files: null,
         owner: () => owner,
         nodes,
         peers,

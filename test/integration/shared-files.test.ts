@@ -100,7 +100,10 @@ test("the check of the place of files says what can be used, and what to set", a
     return `${state}: ${text} ${fix}`;
   };
   assert.match(await found({}), /^undefined/);
-  assert.match(await found({ SVC_DATABASE_URL: "postgres://a@h/d" }), /^warn: .*alone Set SVC_BLOB_URL/);
+  assert.match(
+    await found({ SVC_DATABASE_URL: "postgres://a@h/d" }),
+    /^warn: .*they go with it Set SVC_BLOB_URL/,
+  );
   assert.match(await found(inFolder), /^ok: the folder .* takes files/);
   assert.match(await found({ SVC_BLOB_URL: "file:///not/there" }), /^fail: .*ENOENT/);
   assert.match(await found(inBucket), /^ok: s3:\/\/troupe-test\/files\//);

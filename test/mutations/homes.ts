@@ -4,6 +4,7 @@ import type { Mutation } from "./mutation.ts";
 
 const wire = ["src/cluster/wire/bytes.test.ts"];
 const tests = ["src/store/homes/homes.test.ts"];
+const program = ["test/integration/several-nodes-files.test.ts"];
 const garbage = ["src/store/postgres/node-garbage.test.ts"];
 
 export const homesMutations: readonly Mutation[] = [
@@ -195,5 +196,19 @@ export const homesMutations: readonly Mutation[] = [
     search: "noted = await this.#collectNoted();\n      suspicious",
     replacement: "suspicious",
     tests: ["src/runs/retention.test.ts"],
+  },
+  {
+    fault: "a program tells other nodes of none of its files",
+    file: "src/app/node-door.ts",
+    search: "bytes: parts.files?.source ?? null,",
+    replacement: "bytes: null,",
+    tests: program,
+  },
+  {
+    fault: "a program does not remove from its home what another one has removed at its own",
+    file: "src/app/core.ts",
+    search: "...garbageOf(opened, node, files)",
+    replacement: "...(garbageOf(opened, node, files) && {})",
+    tests: program,
   },
 ];

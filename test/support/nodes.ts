@@ -61,6 +61,7 @@ export async function startNode(
       version: "1.2.3",
       engine,
       feed,
+      bytes: null,
       services: { list: () => [], find: () => ({ kind: "none", hasOthers: false }) },
       host: { accept: (connection) => connection.close() },
       ...given.parts,

@@ -11,6 +11,7 @@ import { openPostgres, type PostgresDatabase } from "./database.ts";
 import { takeDuty } from "./duties.ts";
 import { explain } from "./errors.ts";
 import { PostgresJournal } from "./journal.ts";
+import { nodeGarbage } from "./node-garbage.ts";
 import { nodeReads, PostgresNodes } from "./nodes.ts";
 
 /** @throws StoreUnusable */
@@ -34,6 +35,7 @@ export async function openPostgresStore(options: StoreOptions, url: string): Pro
       secret: () => nodeSecret(database),
       nodes: (limitMs) => new PostgresNodes(database, limitMs),
       reads: nodeReads(database),
+      garbageOf: (node) => nodeGarbage(database, node),
     },
     // The server's autovacuum does.
     shrink: async () => false,
