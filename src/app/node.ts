@@ -150,6 +150,8 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     async leave(): Promise<void> {
       watch.stop();
       await membership.leave(await tasks.peers.stopAll(STOP_MS));
+      // Else the process lives until the other nodes have missed this one for two leases.
+      tasks.leaseLost();
     },
   };
 }
