@@ -2,6 +2,7 @@
 // are killed and come back, commands that take a while to end when they are stopped. From one seed each.
 //
 // - A node's slots in use never exceed its capacity.
+// - What asks for a label runs on nodes that have it only.
 // - When an owner is told that an attempt has ended, it runs nowhere any more.
 // - Every attempt that was started is reported as ended to a living owner, once.
 // - Once everything is healed, every request is granted.
@@ -12,6 +13,7 @@ import { Random } from "../../../test/simulation/random.ts";
 import { type Living, Timeline } from "../../../test/simulation/timeline.ts";
 import { sized } from "../../../test/support/long.ts";
 import type { PlacementPolicy } from "../../engine/graph.ts";
+import type { Labels } from "../../engine/labels.ts";
 import { type Clock, parseSlotsKey, slotsKey } from "../../engine/ports.ts";
 import {
   noActions,
@@ -55,7 +57,13 @@ class World {
   constructor(seed: number, placement: PlacementPolicy) {
     this.random = new Random(seed);
     this.placement = placement;
-    for (const [i, capacity] of [1, 3, 4].entries()) this.nodes.push(new SimNode(this, `n${i}`, capacity));
+    const nodes = [
+      [1, "a"],
+      [3, "b"],
+      [4, "b"],
+    ] as const;
+    for (const [i, [capacity, zone]] of nodes.entries())
+      this.nodes.push(new SimNode(this, { nodeId: `n${i}`, capacity, zone }));
   }
 
   async run(): Promise<void> {
@@ -102,7 +110,7 @@ class World {
       node.tasks.slots.nodesAre(
         this.nodes
           .filter((other) => other !== node)
-          .map((other) => ({ nodeId: other.nodeId, isReady: true, labels: {}, pools: other.pools() })),
+          .map(({ nodeId, labels, pools }) => ({ nodeId, isReady: true, labels, pools: pools() })),
       );
     }
   }
@@ -117,6 +125,7 @@ class SimNode implements Living {
   readonly #world: World;
   readonly nodeId: string;
   readonly #capacity: number;
+  readonly labels: { readonly zone: string };
   isAlive = true;
   #start = 0;
   #cutUntilMs = 0;
@@ -128,10 +137,14 @@ class SimNode implements Living {
   /** The attempts of this node's engine. */
   #state = new Map<string, "asked" | "granted" | "running">();
 
-  constructor(world: World, nodeId: string, capacity: number) {
+  constructor(
+    world: World,
+    { nodeId, capacity, zone }: { readonly nodeId: string; readonly capacity: number; readonly zone: string },
+  ) {
     this.#world = world;
     this.nodeId = nodeId;
     this.#capacity = capacity;
+    this.labels = { zone };
   }
 
   get isBusy(): boolean {
@@ -142,10 +155,10 @@ class SimNode implements Living {
     return `${this.nodeId}/${this.#start}`;
   }
 
-  pools() {
+  readonly pools = () => {
     const { default: pool } = this.#own.snapshot();
     return { default: { capacity: this.#capacity, free: pool!.queued > 0 ? 0 : pool!.available } };
-  }
+  };
 
   begin(): void {
     const world = this.#world;
@@ -160,7 +173,7 @@ class SimNode implements Living {
       soon: (run) => void time.plan(0, life, run),
     };
     let lease = 0;
-    this.#own = new PoolSlots({ default: this.#capacity }, () => String(++lease));
+    this.#own = new PoolSlots({ default: this.#capacity }, () => String(++lease), this.labels);
     const owner = this.owner;
     const engine = this.#engine(life);
     this.tasks = clusterTasks({
@@ -168,7 +181,7 @@ class SimNode implements Living {
       leaseMs: LEASE_MS,
       ownLeaseLeftMs: () => LEASE_MS,
       connect: (nodeId) => this.#connectTo(world.nodes.find((node) => node.nodeId === nodeId)!),
-      labels: {},
+      labels: this.labels,
       own: this.#own,
       local: this.#runner(life),
       engine: () => engine,
@@ -199,9 +212,11 @@ class SimNode implements Living {
       }
       return;
     }
-    const key = `${this.nodeId}-${++this.#world.attempts}/1/1`;
+    const zone = random.chance(0.3) ? random.pick(["a", "b"]) : "any";
+    const key = `${this.nodeId}-${++this.#world.attempts}-${zone}/1/1`;
     this.#state.set(key, "asked");
-    const grant = this.tasks.slots.request(key, "default", 1, this.#world.placement);
+    const labels: Labels = zone === "any" ? {} : { zone };
+    const grant = this.tasks.slots.request(key, "default", 1, this.#world.placement, labels);
     if (grant.kind === "granted") this.tasks.slots.onGranted(key, grant.lease);
     else assert.equal(grant.kind, "queued");
   }
@@ -238,6 +253,8 @@ class SimNode implements Living {
       start: ({ ref }) => {
         const key = slotsKey(ref);
         assert.ok(!this.#world.runsSomewhere(ref), `${key} runs twice`);
+        const zone = ref.jobId.split("-")[2];
+        assert.ok(zone === "any" || zone === this.labels.zone, `${key} runs in ${this.labels.zone}`);
         this.running.add(key);
         const succeeded: TaskOutcome = {
           kind: "succeeded",
