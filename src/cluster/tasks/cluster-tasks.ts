@@ -34,13 +34,21 @@ export interface ClusterTasksParts {
 const FORMER_LEASES = 2;
 
 export function clusterTasks(parts: ClusterTasksParts) {
-  const { labels, own, local, engine, clock, log, owner, leaseMs } = parts;
-  const host = new TaskHost({ host: owner, leaseMs, runner: local, slots: own, clock, log });
+  const { labels, own, local, engine, clock, log, owner, leaseMs, ownLeaseLeftMs } = parts;
+  const host = new TaskHost({
+    host: owner,
+    leaseMs,
+    ownLeaseLeftMs,
+    runner: local,
+    slots: own,
+    clock,
+    log,
+  });
   const peers = new TaskPeers(
     {
       owner,
       leaseMs,
-      ownLeaseLeftMs: parts.ownLeaseLeftMs,
+      ownLeaseLeftMs,
       connect: parts.connect,
       declaredOutputs: (jobId) => engine().declaredOutputs(jobId),
       listener: engine,

@@ -49,7 +49,7 @@ class Owner implements Connection<FromHost, FromOwner> {
   }
 }
 
-function started(leaseMs = LEASE_MS) {
+function started(leaseMs = LEASE_MS, ownLeaseLeftMs = () => leaseMs) {
   const time = new Timeline();
   const clock = {
     nowMs: () => time.nowMs,
@@ -70,7 +70,7 @@ function started(leaseMs = LEASE_MS) {
     respond: () => {},
   };
   const log = { warn: () => {}, error: () => {} };
-  const host = new TaskHost({ host: () => "h/1", leaseMs, runner, slots, clock, log });
+  const host = new TaskHost({ host: () => "h/1", leaseMs, ownLeaseLeftMs, runner, slots, clock, log });
   slots.onGranted = (key, lease) => host.granted(key, lease);
   const owner = new Owner(host);
   owner.hello("a/1");
@@ -126,6 +126,15 @@ test("one that says nothing first is cut off", () => {
   silent.send({ kind: "stop", ref });
   assert.ok(silent.isClosed);
   assert.ok(host.has(ref));
+});
+
+test("a node that has no lease yet takes no owner", () => {
+  let leftMs = LEASE_MS;
+  const { host } = started(LEASE_MS, () => leftMs);
+  leftMs = 0;
+  assert.ok(new Owner(host).isClosed);
+  leftMs = LEASE_MS;
+  assert.ok(!new Owner(host).isClosed);
 });
 
 test("an owner can stop and write to its own attempts only", () => {

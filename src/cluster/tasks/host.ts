@@ -2,6 +2,7 @@
 //
 // - An owner's attempts run while its task lease lasts: for `validMs` after the host sent the last ping that was answered.
 //   STOP_BEFORE_MS earlier the host begins to end them, so that none is left when the owner takes them for ended.
+// - A node without a lease takes no owners: before it has its first one, it ends whatever runs in its home.
 // - A session ends when its lease is over, or when its node comes back under another name: all of its attempts are
 //   stopped, its slots are given back when they have ended, and nothing is reported any more.
 // - A session goes on over a new connection, with the messages that the other end has missed (link.ts).
@@ -32,6 +33,8 @@ export interface HostParts {
   /** This node's name in the cluster, as an owner. */
   readonly host: () => string;
   readonly leaseMs: number;
+  /** How long this node's own lease lasts from now on; 0 when it has none. */
+  readonly ownLeaseLeftMs: () => number;
   readonly runner: TaskRunner;
   /** This node's own slots. Keys of owners elsewhere begin with FOREIGN. */
   readonly slots: Pick<Slots, "request" | "release">;
@@ -93,6 +96,10 @@ export class TaskHost implements TaskListener {
 
   /** Takes a connection of a node of this cluster, on which it will say hello. */
   accept(connection: Connection<FromHost, FromOwner>): void {
+    if (this.#parts.ownLeaseLeftMs() <= 0) {
+      connection.close();
+      return;
+    }
     let session: Session | null = null;
     let isClosed = false;
     const greet = (hello: Hello) => {
