@@ -261,6 +261,20 @@ describe("a node", () => {
     assert.ok(h.log.includes("open jobs that no living node had were taken over"));
   });
 
+  test("leaves when the look that is under way has ended", async () => {
+    const h = await Harness.joined();
+    const look = Promise.withResolvers<number>();
+    h.takeOver = () => look.promise;
+    void h.membership.start();
+    const left = h.membership.leave(true);
+    await settle();
+    assert.ok(!h.done.some((what) => what.startsWith("left")));
+    look.resolve(0);
+    await left;
+    assert.equal(h.done.at(-1), "left as n1/1");
+    assert.equal(h.timers, 0);
+  });
+
   test("ends its lease when it leaves, and does nothing any more", async () => {
     const h = await Harness.joined();
     await h.membership.start();

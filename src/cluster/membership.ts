@@ -81,7 +81,8 @@ export class Membership {
   #cancelLook = () => {};
   #isFailing = false;
   #isStarted = false;
-  #isLooking = false;
+  /** The look that is under way; null between two. */
+  #looking: Promise<void> | null = null;
 
   constructor(parts: MembershipParts) {
     this.#parts = parts;
@@ -147,6 +148,8 @@ export class Membership {
     const state = this.#state;
     this.#state = { kind: "left" };
     this.#cancelTimers();
+    // It writes, and the database is closed after this.
+    await this.#looking;
     if (state.kind !== "member" || !isClear) return;
     await records.leave({ ...node, owner: state.owner }).catch((error: unknown) => {
       log.warn({ reason: String(error) }, "the lease of this node could not be ended: it ends by itself");
@@ -263,17 +266,21 @@ export class Membership {
   /** One look at a time: one that began under an earlier owner ends first. */
   async #look(): Promise<void> {
     this.check();
-    if (this.#state.kind !== "member" || !this.#isStarted || this.#isLooking) return;
-    this.#isLooking = true;
+    if (this.#state.kind !== "member" || !this.#isStarted || this.#looking !== null) return;
+    this.#looking = this.#takeOver();
+    await this.#looking;
+    this.#looking = null;
+    if (this.#state.kind !== "member") return;
+    this.#cancelLook = this.#parts.clock.after(LOOK_EVERY_MS, () => void this.#look());
+  }
+
+  async #takeOver(): Promise<void> {
     try {
       const jobs = await this.#work!.takeOver();
       if (jobs > 0) this.#parts.log.warn({ jobs }, "open jobs that no living node had were taken over");
     } catch (error) {
       this.#failed(error, "open jobs of other nodes cannot be looked for");
     }
-    this.#isLooking = false;
-    if (this.#state.kind !== "member") return;
-    this.#cancelLook = this.#parts.clock.after(LOOK_EVERY_MS, () => void this.#look());
   }
 
   /** Says it once, until the lease is renewed again. */

@@ -292,8 +292,8 @@ export class Engine implements TaskListener, JobControl {
   }
 
   /**
-   * Takes over every open job that no living owner has, and lets it go on. May be called again at any time, one call
-   * after the other.
+   * Takes over every open job that no living owner has, and lets it go on, until the engine is stopped. May be called
+   * again at any time, one call after the other.
    * @returns how many
    */
   async recover(): Promise<number> {
@@ -301,7 +301,7 @@ export class Engine implements TaskListener, JobControl {
     const { owner } = this.#context;
     try {
       for await (const claimed of claimedJobs(this.#ports, owner, this.#claimed)) {
-        if (!this.#worksAs(owner)) break;
+        if (!this.#worksAs(owner) || this.#stopReason !== null) break;
         this.#goOn(claimed);
         recovered++;
         if (recovered % JOBS_PER_RECOVERY_TURN === 0) await this.#turn();

@@ -130,4 +130,14 @@ describe("an engine that gives its jobs up", () => {
     assert.equal(h.engine.openJobs, 0);
     assert.equal(h.slots.snapshot().default?.in_use, 0);
   });
+
+  test("takes over no further job once it is stopped", async () => {
+    const h = new EngineHarness({ slots: 1 });
+    const jobId = await h.submit(twoCommands);
+    await h.restart();
+    h.job(jobId).owner = "dead";
+    const recovery = h.engine.recover();
+    h.engine.stop("It is shut down.");
+    assert.equal(await h.do(recovery), 0);
+  });
 });
