@@ -43,8 +43,15 @@ const engine: readonly Mutation[] = [
   {
     fault: "a job is held that was read before all jobs were given up",
     file: "src/engine/engine.ts",
-    search: "if (!this.#worksAs(owner)) break;",
-    replacement: "",
+    search: "if (!this.#worksAs(owner) || this.#stopReason !== null) break;",
+    replacement: "if (this.#stopReason !== null) break;",
+    tests: givingUp,
+  },
+  {
+    fault: "a stopped engine takes over further jobs",
+    file: "src/engine/engine.ts",
+    search: " || this.#stopReason !== null) break;",
+    replacement: ") break;",
     tests: givingUp,
   },
   {
@@ -111,7 +118,8 @@ const leases: readonly Mutation[] = (
       'if (this.#state.kind === "member") return;\n    this.#cancelLook =',
       nodes,
     ],
-    ["two looks for work run at once", " || this.#isLooking) return;", ") return;", membership],
+    ["two looks for work run at once", " || this.#looking !== null) return;", ") return;", membership],
+    ["a node leaves while it looks for work", "await this.#looking;\n    if (state", "if (state", membership],
   ] as const
 ).map(([fault, search, replacement, tests]) => ({
   fault,
@@ -260,6 +268,13 @@ const placed: readonly Mutation[] = (
       "session === undefined || !session.granted.delete(key)",
       "session === undefined",
       "cluster-tasks",
+    ],
+    [
+      "a node without a lease runs attempts of others",
+      "host.ts",
+      "this.#parts.ownLeaseLeftMs() <= 0",
+      "false",
+      "host",
     ],
     [
       "an owner is told that attempts have ended which still end",
