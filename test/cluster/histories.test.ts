@@ -37,7 +37,7 @@ function eventsOf(lines: readonly Line[]): readonly SeenEvent[] {
 }
 
 function told(events: readonly SeenEvent[], more: Partial<ToldRun> = {}): ToldRun {
-  return { status: "completed", events, streamed: events, ...more };
+  return { status: "completed", events, streamed: events, files: ["made"], ...more };
 }
 
 const wrongWith = (events: readonly SeenEvent[], more: Partial<ToldRun> = {}) =>
@@ -120,7 +120,7 @@ describe("the judge of histories", () => {
     );
   });
 
-  test("finds nodes that tell different histories or records", () => {
+  test("finds nodes that tell different histories, records or files", () => {
     const events = eventsOf(right);
     const other = eventsOf(behind("job_paused", ["log", { message: "more" }]));
     const both = (more: Partial<ToldRun>) =>
@@ -137,6 +137,7 @@ describe("the judge of histories", () => {
       /b has another history than a: .*job_completed.* became nothing/,
     );
     finds(both({ streamed: other }), /the stream of b is not the history/);
+    finds(both({ files: [] }), /its files are made on a and {2}on b/);
     finds(both({ status: "running" }), /it is completed on a and running on b/);
     finds(wrongWithRun("run_1", new Map()), /no node tells it/);
   });

@@ -5,7 +5,7 @@
 // - A run is begun once, works only while it is neither paused nor over, and is paused and resumed in turn.
 // - A message is received once. Of an attempt there is one start, and one end at most; the next attempt of its task comes behind
 //     the end; and nothing of a task comes behind its success.
-// - Every node tells the same history, by its pages and by its stream, and the same record.
+// - Every node tells the same history, by its pages and by its stream, the same record, and the same files.
 // - What was acknowledged is listed once, under the id that was acknowledged, and nothing else is.
 
 import type { SeenEvent } from "../support/gateway-api.ts";
@@ -18,6 +18,8 @@ export interface ToldRun {
   readonly events: readonly SeenEvent[];
   /** From its stream, read from the begin to its end. */
   readonly streamed: readonly SeenEvent[];
+  /** What its commands left: what is in each file. */
+  readonly files: readonly string[];
 }
 
 const BEGINS = ["job_pending", "job_validated", "job_scheduled", "job_running"];
@@ -34,10 +36,12 @@ export function wrongWithRun(runId: string, byNode: ReadonlyMap<string, ToldRun>
   const wrong: string[] = [];
   const [first] = byNode;
   if (first === undefined) return [`${runId}: no node tells it`];
-  const [firstNode, { status, events }] = first;
+  const [firstNode, { status, events, files }] = first;
   const expected = JSON.stringify(events);
   for (const [node, told] of byNode) {
     if (told.status !== status) wrong.push(`it is ${status} on ${firstNode} and ${told.status} on ${node}`);
+    if (told.files.join() !== files.join())
+      wrong.push(`its files are ${files} on ${firstNode} and ${told.files} on ${node}`);
     if (JSON.stringify(told.events) !== expected)
       wrong.push(`${node} has another history than ${firstNode}: ${difference(events, told.events)}`);
     if (JSON.stringify(told.streamed) !== expected)

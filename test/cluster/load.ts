@@ -18,9 +18,9 @@ const END_MS = 180_000;
 /** How many wrong histories are shown when the judgement fails. */
 const SHOWN_MAX = 3;
 
-/** Leaves a file, and a process that only its runtime ends. */
-const SHELL =
-  'sleep 600 >/dev/null 2>&1 & sleep 1; printf %s "$SVC_ATTEMPT" >"$SVC_OUTPUT_DIR/made.txt"; echo done';
+const MADE = "made.txt";
+/** Leaves a file with the number of its attempt, and a process that only its runtime ends. */
+const SHELL = `sleep 600 >/dev/null 2>&1 & sleep 1; printf %s "$SVC_ATTEMPT" >"$SVC_OUTPUT_DIR/${MADE}"; echo done`;
 const PARTS = 3;
 const PYTHON = `
 import json, subprocess
@@ -171,9 +171,10 @@ export class Load {
       const runId = String(id);
       const told = new Map<string, ToldRun>();
       for (const { name, program } of nodes) told.set(name, await tell(program, runId));
-      const [{ events, status }] = told.values() as unknown as [ToldRun];
+      const [any] = told.values() as unknown as [ToldRun];
+      const { events } = any;
       histories.set(runId, events);
-      wrong.push(...wrongWithRun(runId, told), ...this.#wrongEnd(runId, status, events));
+      wrong.push(...wrongWithRun(runId, told), ...this.#wrongEnd(runId, any));
       const followed = this.#followed.get(runId);
       if (followed !== undefined && followed.map(({ id }) => id).join() !== events.map(({ id }) => id).join())
         wrong.push(`${runId}: who followed it from node to node was told ${followed.map(({ id }) => id)}`);
@@ -188,9 +189,14 @@ export class Load {
     return { recovered: count("job_recovered"), interrupted: count("executor_interrupted") };
   }
 
-  #wrongEnd(runId: string, status: string, events: readonly SeenEvent[]): readonly string[] {
+  #wrongEnd(runId: string, { status, events, files }: ToldRun): readonly string[] {
     if (status === "cancelled" && this.#cancelled.has(runId)) return [];
     if (status !== "completed") return [`${runId}: it is ${status}: ${JSON.stringify(events.at(-1))}`];
+    const made = events.find(
+      ({ type, agent_id }) => type === "sandbox_job_completed" && agent_id === "shell",
+    );
+    if (files.join() !== String(made?.payload.attempt))
+      return [`${runId}: attempt ${made?.payload.attempt} succeeded, and its files are of ${files}`];
     const received = events.filter(({ type }) => type === "agent_message_received");
     const counts = Object.keys(RECEIVED).map((agent) => [
       agent,
@@ -276,14 +282,22 @@ function linesOf(events: readonly SeenEvent[]): string {
 }
 
 async function tell(program: Program, runId: string): Promise<ToldRun> {
-  const [run, events, stream] = await Promise.all([
+  const [run, events, stream, artifacts] = await Promise.all([
     fetch(`${program.api}/runs/${runId}`).then((answer) => answer.json() as Promise<JsonObject>),
     walk(program, `/runs/${runId}/events`),
     Array.fromAsync(frames(program, `/runs/${runId}/events/stream`)),
+    walk(program, `/runs/${runId}/artifacts`),
   ]);
+  const made = artifacts.filter(({ name }) => name === MADE);
   return {
     status: String(run.status),
     events: events as unknown as readonly SeenEvent[],
     streamed: stream.map(({ data }) => data as unknown as SeenEvent),
+    files: await Promise.all(
+      made.map(async ({ artifact_id: id }) => {
+        const answer = await fetch(`${program.api}/runs/${runId}/artifacts/${id}`);
+        return answer.ok ? answer.text() : `a file with status ${answer.status}`;
+      }),
+    ),
   };
 }
