@@ -160,6 +160,9 @@ export interface HumanResponse {
 
 export type DeadLetterReason = "ttl_expired" | "target_gone" | "mailbox_full" | "processing_failed";
 
+/** The owner of a job that was handed over: no program ever has this name. */
+export const FREE_OWNER = "free";
+
 /** Everything one job contributes to a batch: a consistent cut, written whole or not at all. */
 export interface JobChanges {
   readonly jobId: string;
@@ -186,6 +189,8 @@ export interface JobChanges {
   readonly deadLettersRetried: readonly DeadLetterRetry[];
   readonly humanRequests: readonly HumanRequest[];
   readonly artifacts: readonly ArtifactRecord[];
+  /** Its owner lets an open job go with this part (J6). */
+  readonly isHandedOver: boolean;
 }
 
 /** A job as the journal holds it: the sum of its batches. */
@@ -240,6 +245,8 @@ export interface DamagedJobEnd {
  *     named in `unwritable`, and the other jobs of the batch are written.
  * J5. The first part of a job that is a run of the gateway is applied only while that run is open; else the job is named
  *     in `lost`. No run ends between the look and the commit.
+ * J6. A part that hands its job over is the owner's last one: from then on anybody may claim the job. Sent again (J3), it
+ *     counts as success until somebody has.
  */
 export interface Journal {
   /**

@@ -285,6 +285,25 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
       assert.deepEqual(await journal.commit([next(1, { owner: "me", epoch: 2 })]), written);
     });
 
+    test("J6: a job that was handed over is free, and what its owner writes of it later is lost", async ({
+      journal,
+    }) => {
+      await journal.commit([changes(), changes({ jobId: "g-2" })]);
+      const last = next(1, { isHandedOver: true, messages: [message(9, 1)] });
+      assert.deepEqual(await journal.commit([last, changes({ jobId: "g-3", isHandedOver: true })]), written);
+      assert.deepEqual(await journal.commit([last]), written, "sent again");
+      assert.deepEqual((await journal.commit([next(2)])).lost, ["g-1"]);
+      assert.deepEqual(await journal.commit([next(1, { jobId: "g-2" })]), written);
+      assert.deepEqual((await journal.claim("elsewhere", 9)).filter((id) => id !== "g-2").sort(), [
+        "g-1",
+        "g-3",
+      ]);
+      const image = await journal.load("g-1");
+      assert.deepEqual([image?.epoch, image?.revision, image?.messages.length], [2, 2, 1]);
+      assert.deepEqual((await journal.commit([last])).lost, ["g-1"], "sent again when another has it");
+      assert.deepEqual(await journal.commit([next(2, { owner: "elsewhere", epoch: 2 })]), written);
+    });
+
     test("a terminal job has no messages, items or tasks left, and is never claimed", async ({ journal }) => {
       const items = [{ agentIndex: 1, firstSeq: 1, bodiesJson: ["1"] }];
       await journal.commit([changes({ messages: [message(1, 0)], items, tasks: [task(1)] })]);

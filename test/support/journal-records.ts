@@ -49,6 +49,7 @@ export function changes(given: Partial<JobChanges> = {}): JobChanges {
     deadLettersRetried: [],
     humanRequests: [],
     artifacts: [],
+    isHandedOver: false,
     ...given,
   };
 }

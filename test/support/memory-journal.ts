@@ -16,7 +16,7 @@ import type {
   Journal,
   TaskRecord,
 } from "../../src/engine/journal.ts";
-import { isTerminal } from "../../src/engine/journal.ts";
+import { FREE_OWNER, isTerminal } from "../../src/engine/journal.ts";
 import type { Message } from "../../src/engine/message.ts";
 
 export interface StoredJob {
@@ -89,8 +89,10 @@ export class MemoryJournal implements Journal {
   #claimOf(changes: JobChanges): "current" | "applied" | "lost" {
     const job = this.jobs.get(changes.jobId);
     if (job === undefined) return changes.insert === null ? "lost" : "current";
-    if (job.owner !== changes.owner || job.epoch !== changes.epoch) return "lost";
-    if (job.revision === changes.revision + 1) return "applied";
+    if (job.epoch !== changes.epoch) return "lost";
+    const isApplied = job.revision === changes.revision + 1;
+    if (isApplied && job.owner === (changes.isHandedOver ? FREE_OWNER : changes.owner)) return "applied";
+    if (job.owner !== changes.owner) return "lost";
     return job.revision === changes.revision && changes.insert === null ? "current" : "lost";
   }
 
@@ -138,6 +140,7 @@ export class MemoryJournal implements Journal {
     for (const task of changes.tasks) job.tasks.set(task.taskSeq, task);
     for (const seq of changes.tasksRemoved) job.tasks.delete(seq);
     if (isTerminal(changes.progress.status)) clearWork(job);
+    if (changes.isHandedOver) job.owner = FREE_OWNER;
   }
 
   async failDamaged(

@@ -39,6 +39,8 @@ export interface Draft {
   readonly humanRequests: Map<number, HumanRequest>;
   readonly artifacts: ArtifactRecord[];
   readonly effects: Effects;
+  /** Whether the job is another's once this is on disk (handover.ts). */
+  isLast: boolean;
 }
 
 export function newDraft(): Draft {
@@ -56,5 +58,6 @@ export function newDraft(): Draft {
     humanRequests: new Map(),
     artifacts: [],
     effects: { starts: [], stops: [], sends: [], responses: [], services: [] },
+    isLast: false,
   };
 }

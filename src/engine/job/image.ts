@@ -66,6 +66,7 @@ export function takePart(job: Job): JobPart {
     deadLettersRetried: draft.deadLettersRetried,
     humanRequests: [...draft.humanRequests.values()],
     artifacts: draft.artifacts,
+    isHandedOver: draft.isLast,
   };
   job.revision++;
   job.draft = newDraft();

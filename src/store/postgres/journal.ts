@@ -10,6 +10,7 @@ import {
   type CommitAnswer,
   type DamagedJob,
   type DamagedJobEnd,
+  FREE_OWNER,
   isTerminal,
   type JobChanges,
   type JobImage,
@@ -48,6 +49,7 @@ interface Unsure {
 const NONE: Unsure = { owner: "", jobIds: [] };
 const NOT_BRIEF: Stored[] = briefColumns.map(() => null);
 const MUTEX = "connection";
+const FREE_JOBS = "UPDATE jobs SET owner = $1 WHERE job_id = ANY ($2)";
 
 export class PostgresJournal implements Journal {
   readonly #config: PostgresDatabase["config"];
@@ -255,9 +257,13 @@ async function lostOf(client: pg.Client, unmatched: readonly JobChanges[]): Prom
     [ids],
   );
   const claims = new Map(rows.map((row) => [row.job_id, row]));
-  const isLost = ({ jobId, owner, epoch, revision }: JobChanges) => {
+  const isLost = ({ jobId, owner, epoch, revision, isHandedOver }: JobChanges) => {
     const row = claims.get(jobId);
-    return row?.owner !== owner || row.epoch !== epoch || row.revision !== revision + 1;
+    return (
+      row?.owner !== (isHandedOver ? FREE_OWNER : owner) ||
+      row.epoch !== epoch ||
+      row.revision !== revision + 1
+    );
   };
   return unmatched.filter(isLost).map(({ jobId }) => jobId);
 }
@@ -282,6 +288,9 @@ async function sendParts(client: pg.Client, sql: Statements, jobs: readonly JobP
     pending.push(...statements);
     if (portion.ended.length > 0) pending.push(...clearWork(client, portion.ended));
   }
+  const handedOver = jobs.flatMap(({ changes }) => (changes.isHandedOver ? [changes.jobId] : []));
+  if (handedOver.length > 0)
+    pending.push(client.query({ name: "free_jobs", text: FREE_JOBS, values: [FREE_OWNER, handedOver] }));
   const changed = jobs.filter(({ hasDefinition }) => hasDefinition);
   if (changed.length > 0) {
     const rows = changed.map(({ changes: { jobId, progress } }) => followed({ ...progress, jobId }));

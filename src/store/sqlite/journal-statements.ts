@@ -39,6 +39,7 @@ const STATEMENTS = {
   insertSource: insertInto("job_sources", ["job_id", "manifest_json", "configuration_json", "checksum"]),
   updateJob: `UPDATE jobs SET revision = revision + 1, ${SET_PROGRESS}
     WHERE job_id = ? AND owner = ? AND epoch = ? AND revision = ?`,
+  freeJob: "UPDATE jobs SET owner = ? WHERE job_id = ?",
   selectClaim: "SELECT owner, epoch, revision FROM jobs WHERE job_id = ?",
   claim: `UPDATE jobs SET owner = ?, epoch = epoch + 1 WHERE job_id IN (
       SELECT job_id FROM jobs WHERE terminal = 0 AND (owner IS NULL OR owner <> ?)

@@ -7,6 +7,7 @@ import {
   type CommitAnswer,
   type DamagedJob,
   type DamagedJobEnd,
+  FREE_OWNER,
   isTerminal,
   type JobChanges,
   type JobImage,
@@ -187,7 +188,9 @@ export class SqliteJournal implements Journal {
   }
 
   #writeRow(changes: JobChanges): Claim {
-    return changes.insert === null ? this.#update(changes) : this.#insert(changes, changes.insert);
+    const claim = changes.insert === null ? this.#update(changes) : this.#insert(changes, changes.insert);
+    if (claim === "current" && changes.isHandedOver) this.#sql.freeJob.run(FREE_OWNER, changes.jobId);
+    return claim;
   }
 
   /** Each claim of an owner looks behind the one before, so that all of them together look at an open job once. */
@@ -288,9 +291,10 @@ export class SqliteJournal implements Journal {
   }
 
   /** The row did not match: either this very part is already there (J3), or the job is another's (J2). */
-  #whyNot({ jobId, owner, epoch, revision }: JobChanges): Claim {
+  #whyNot({ jobId, owner, epoch, revision, isHandedOver }: JobChanges): Claim {
     const row = this.#sql.selectClaim.get(jobId);
-    const isApplied = row?.owner === owner && row.epoch === epoch && row.revision === revision + 1;
+    const isOwned = row?.owner === (isHandedOver ? FREE_OWNER : owner);
+    const isApplied = isOwned && row.epoch === epoch && row.revision === revision + 1;
     return isApplied ? "applied" : "lost";
   }
 
