@@ -1,6 +1,7 @@
 // The next commit: changed jobs, the callers that wait for them, and the effects that may happen outside only
 // afterwards.
 
+import { go, mayGo } from "./job/handover.ts";
 import { type JobPart, takePart } from "./job/image.ts";
 import type { Job } from "./job/state.ts";
 import type { JobMap } from "./job-map.ts";
@@ -44,6 +45,8 @@ export interface OpenJobs {
   readonly ready: JobMap;
   /** Those that changed since the last batch. */
   readonly pending: PendingBatch;
+  /** Those that are no more among all, while the part that hands them over is on its way (E9). */
+  readonly leaving: JobMap;
 }
 
 /** Logs and progress wait to share a commit with other changes; everything else does not. */
@@ -150,7 +153,11 @@ export class PendingBatch {
 
   /** Takes everything gathered so far; what changes from now on belongs to the next batch. */
   take(): Batch {
-    const batch = { parts: Array.from(this.#jobs, takePart), waiters: this.takeWaiters() };
+    const parts = Array.from(this.#jobs, (job) => {
+      if (mayGo(job)) go(job);
+      return takePart(job);
+    });
+    const batch = { parts, waiters: this.takeWaiters() };
     // A cleared set would refer to its new content from its old one (job-map.ts).
     this.#jobs = new Set();
     this.#oldestChangeMs = null;

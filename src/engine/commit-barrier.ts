@@ -32,6 +32,7 @@ export class CommitBarrier {
   readonly #ports: EnginePorts;
   readonly #open: OpenJobs;
   readonly #wakeLoop: () => void;
+  readonly #onWritten: (movedJobs: number) => void;
   #isCommitting = false;
   /** Why the store cannot commit; null while it can. */
   #storeProblem: string | null = null;
@@ -47,11 +48,20 @@ export class CommitBarrier {
   /** Counts how often all jobs were given up: what was begun before that is not gone on with. */
   #givenUp = 0;
 
-  /** @param wakeLoop wakes the loop */
-  constructor(ports: EnginePorts, open: OpenJobs, wakeLoop: () => void) {
+  /**
+   * @param wakeLoop wakes the loop
+   * @param onWritten told how many jobs were handed over by a batch that is on disk
+   */
+  constructor(
+    ports: EnginePorts,
+    open: OpenJobs,
+    wakeLoop: () => void,
+    onWritten: (movedJobs: number) => void,
+  ) {
     this.#ports = ports;
     this.#open = open;
     this.#wakeLoop = wakeLoop;
+    this.#onWritten = onWritten;
   }
 
   /** Whether a batch is under way: what is gathered now has to wait; for ever when the store is damaged. */
@@ -126,7 +136,7 @@ export class CommitBarrier {
     this.#isCommitting = true;
     this.#batchesTaken++;
     const startedMs = this.#ports.clock.steadyMs();
-    const { batch, answer } = await this.#commit(this.#open.pending.take());
+    const { batch, answer } = await this.#commit(this.#take());
     for (const jobId of answer.lost) this.#forget(jobId, batch);
     for (const { jobId, reason } of answer.unwritable) await this.#setAside(jobId, reason, batch);
     this.#isCommitting = false;
@@ -136,6 +146,19 @@ export class CommitBarrier {
     this.#release(batch, new Set([...answer.lost, ...answer.unwritable.map(({ jobId }) => jobId)]));
     this.#tellCommitted();
     if (!this.#open.pending.isEmpty || this.#open.ready.size > 0) this.#wakeLoop();
+  }
+
+  /** What changes the jobs that are handed over comes too late from now on (E9). */
+  #take(): Batch {
+    const { all, ready, pending, leaving } = this.#open;
+    const batch = pending.take();
+    for (const { jobId, changes } of batch.parts) {
+      if (!changes.isHandedOver) continue;
+      leaving.add(all.get(jobId)!);
+      all.delete(jobId);
+      ready.delete(jobId);
+    }
+    return batch;
   }
 
   /** Never longer than a commit takes: callers wait at most once more for what they would have waited for anyway. */
@@ -150,10 +173,11 @@ export class CommitBarrier {
    * @param reason a sentence for those who wait
    */
   giveUp(reason: string): void {
-    const { all, pending } = this.#open;
+    const { all, pending, leaving } = this.#open;
     const unsent = new EngineUnavailable(`${reason} The request has no effect.`);
     for (const waiter of pending.takeWaiters()) waiter.reject(unsent);
     for (const job of all) this.#end(job, unsent);
+    for (const job of leaving) this.#gone(job);
     // Nothing is gathered, and output has room.
     pending.take();
     const batch = this.#underWay;
@@ -240,6 +264,7 @@ export class CommitBarrier {
     for (const jobId of given) {
       const job = this.#open.all.get(jobId);
       if (job !== undefined) this.#drop(job);
+      this.#open.leaving.delete(jobId);
     }
     refuse([...batch.waiters, ...this.#open.pending.takeWaiters()], given, newJobs, error);
     return withoutJobs(batch, given);
@@ -248,8 +273,13 @@ export class CommitBarrier {
   /** The batch is on disk: tell everyone (E1). @param lost the jobs of which it is not */
   #release({ parts, waiters }: Batch, lost: ReadonlySet<string>): void {
     const { all, pending } = this.#open;
+    let moved = 0;
     for (const { jobId, changes } of parts) {
       if (lost.has(jobId)) continue;
+      if (changes.isHandedOver) {
+        this.#open.leaving.delete(jobId);
+        moved++;
+      }
       const { progress, firstEventSeq, eventLines } = changes;
       const isLast = isTerminal(progress.status);
       const job = all.get(jobId);
@@ -258,6 +288,13 @@ export class CommitBarrier {
     }
     for (const waiter of waiters) waiter.resolve();
     for (const { jobId, effects } of parts) this.#act(effects, lost.has(jobId));
+    this.#onWritten(moved);
+  }
+
+  /** Whether or not it was handed over is not known: nothing here looks after it any more. */
+  #gone(job: Job): void {
+    if (job.hasServices) this.#ports.services.jobClosed(job.jobId);
+    this.#open.leaving.delete(job.jobId);
   }
 
   /** What runs of a lost job is only stopped. */
@@ -299,7 +336,10 @@ export class CommitBarrier {
   }
 
   #endLost(jobId: string, batch: Batch, error: Error): void {
-    const job = this.#open.all.get(jobId);
+    const left = this.#open.leaving.get(jobId);
+    // It may have come back meanwhile.
+    const job = left === undefined ? this.#open.all.get(jobId) : undefined;
+    if (left !== undefined) this.#gone(left);
     if (job !== undefined) this.#end(job, error);
     for (const waiter of batch.waiters) if (waiter.jobId === jobId) waiter.reject(error);
   }

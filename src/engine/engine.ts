@@ -3,8 +3,10 @@
 
 import { EngineUnavailable, JobUnwritable, type OpenJobs, PendingBatch } from "./batch.ts";
 import { CommitBarrier } from "./commit-barrier.ts";
+import { Drain, type DrainOrder, type JobsLeft } from "./drain.ts";
 import type { DeclaredOutput } from "./graph.ts";
 import { taskEnded } from "./job/attempts.ts";
+import { stopEndless } from "./job/handover.ts";
 import { answer, type PersonsAnswer } from "./job/human-answers.ts";
 import { progressOf, readJob, storedStatus } from "./job/image.ts";
 import { goOnAfterRestart, start } from "./job/job.ts";
@@ -52,12 +54,14 @@ export class Engine implements TaskListener, JobControl {
   readonly #jobs = new JobMap();
   readonly #pending = new PendingBatch();
   readonly #barrier: CommitBarrier;
+  readonly #open: OpenJobs;
   readonly #loop: Loop;
   #stopReason: string | null = null;
   /** Why all jobs were given up; null while this engine may hold some. */
   #absence: string | null = null;
   /** Jobs that are this owner's, and not read yet. */
   #claimed: string[] = [];
+  #drain: Drain | null = null;
 
   constructor(ports: EnginePorts) {
     this.#ports = ports;
@@ -68,19 +72,29 @@ export class Engine implements TaskListener, JobControl {
       slots: ports.slots,
       timers: new TimerQueue((timer) => this.#isLive(timer)),
     };
-    const open: OpenJobs = { all: this.#jobs, ready: new JobMap(), pending: this.#pending };
-    this.#barrier = new CommitBarrier(ports, open, () => this.#loop.wake());
-    this.#loop = new Loop(this.#context, open, this.#barrier);
+    this.#open = { all: this.#jobs, ready: new JobMap(), pending: this.#pending, leaving: new JobMap() };
+    this.#barrier = new CommitBarrier(
+      ports,
+      this.#open,
+      () => this.#loop.wake(),
+      (moved) => this.#drain?.written(moved),
+    );
+    this.#loop = new Loop(this.#context, this.#open, this.#barrier);
     ports.slots.onGranted = (key, lease) => this.#slotsGranted(key, lease);
   }
 
-  /** Why nothing new is accepted; null while submissions are accepted. */
+  /** Why nothing is accepted; null while it is. */
   get unavailable(): string | null {
     return this.#stopReason ?? this.#absence ?? this.#barrier.storeProblem;
   }
 
+  /** Why no new jobs are accepted; null while they are. */
+  get closed(): string | null {
+    return this.unavailable ?? this.#drain?.reason ?? null;
+  }
+
   get openJobs(): number {
-    return this.#jobs.size;
+    return this.#jobs.size + this.#open.leaving.size;
   }
 
   /** Waiting messages of all open jobs; O(open jobs). */
@@ -119,9 +133,9 @@ export class Engine implements TaskListener, JobControl {
     return this.#barrier.settledWithin(limitMs);
   }
 
-  /** Whether the job is held here: it is open, or its end is not on disk yet. */
+  /** Whether the job is held here: it is open, or its end, or that it was handed over, is not on disk yet. */
   holds(jobId: string): boolean {
-    return this.#jobs.has(jobId);
+    return this.#jobs.has(jobId) || this.#open.leaving.has(jobId);
   }
 
   /**
@@ -157,7 +171,8 @@ export class Engine implements TaskListener, JobControl {
   }
 
   #mustTake(submissions: readonly Submission[]): void {
-    this.#mustAccept();
+    const { closed } = this;
+    if (closed !== null) throw new EngineUnavailable(closed);
     if (this.#jobs.size + submissions.length > limits.openJobsMax) {
       throw new EngineUnavailable(
         `At most ${limits.openJobsMax} jobs may be open, and ${this.#jobs.size} are; wait until some have ended.`,
@@ -165,7 +180,7 @@ export class Engine implements TaskListener, JobControl {
     }
     for (const { identity } of submissions) {
       // One whose acceptance was not known is still being written.
-      if (identity !== null && this.#jobs.has(identity.jobId))
+      if (identity !== null && this.holds(identity.jobId))
         throw new EngineUnavailable(`Job ${identity.jobId} is being written; look for it.`, false);
     }
   }
@@ -187,7 +202,8 @@ export class Engine implements TaskListener, JobControl {
       if (error instanceof JobUnwritable) return error;
       throw error;
     }
-    return { jobId, runId, ended: this.holds(jobId) ? null : { insert, progress: progressOf(job) } };
+    const hasEnded = isOver(job) && !this.holds(jobId);
+    return { jobId, runId, ended: hasEnded ? { insert, progress: progressOf(job) } : null };
   }
 
   cancel(jobId: string): Promise<ControlAnswer> {
@@ -259,11 +275,11 @@ export class Engine implements TaskListener, JobControl {
     return job === undefined || isOver(job) ? null : job;
   }
 
-  /** The answer about a job that is over, once its end is on disk. */
+  /** The answer about a job that is over, or that was handed over, once that is on disk. */
   async #notOpen(jobId: string): Promise<NotOpen> {
     // Of a job that was given up nothing is known here.
     if (this.#absence !== null) throw new EngineUnavailable(this.#absence);
-    if (this.#jobs.has(jobId)) await this.settled();
+    if (this.holds(jobId)) await this.settled();
     return { kind: "not_open" };
   }
 
@@ -320,11 +336,42 @@ export class Engine implements TaskListener, JobControl {
     return recovered;
   }
 
-  #goOn({ image, graph }: ClaimedJob): void {
+  #goOn({ image, graph, wasHandedOver }: ClaimedJob): void {
     const job = readJob(image, graph, this.#context);
-    goOnAfterRestart(job);
+    job.isLeaving = this.#drain?.includes(job) ?? false;
+    goOnAfterRestart(job, wasHandedOver);
     this.#jobs.add(job);
     this.#loop.changed(job);
+  }
+
+  /**
+   * Has every job leave (drain.ts): no new one is accepted, and none begins an attempt here. May be called again with another
+   * order.
+   */
+  drain(order: DrainOrder): void {
+    if (this.#drain !== null) this.#drain.begin(order);
+    else {
+      const changed = (job: Job) => this.#loop.changed(job);
+      const settled = () => this.settled();
+      const parts = { clock: this.#ports.clock, open: this.#open, changed, settled };
+      this.#drain = new Drain(parts, order);
+    }
+  }
+
+  /** The jobs that are still here stay. */
+  undrain(): void {
+    this.#drain?.cancel();
+    this.#drain = null;
+  }
+
+  /** What is left of a drain; null when there is none. O(open jobs). */
+  jobsLeft(): JobsLeft | null {
+    return this.#drain?.left() ?? null;
+  }
+
+  /** Resolves when a drain has no job left, or is cancelled. */
+  async drained(): Promise<void> {
+    await this.#drain?.ended();
   }
 
   /** Lets everything else have its turn. */
@@ -364,6 +411,7 @@ export class Engine implements TaskListener, JobControl {
       const node = job.hasServices ? commandNode(job, ref) : null;
       if (taskEnded(job, ref, outcome)) {
         if (node !== null && node.services.length > 0) this.#ports.services.agentEnded(job.jobId, node);
+        if (job.isLeaving) stopEndless(job);
         this.#loop.changed(job);
       }
     }

@@ -51,6 +51,7 @@ const engineEvents = {
   job_failed: { timeline: true, log: "error", terminal: true },
   job_cancelled: { timeline: true, terminal: true },
   job_recovered: { timeline: true, log: "warn" },
+  job_handed_over: { timeline: true },
   agent_started: { timeline: true },
   agent_message_received: {},
   agent_completed: { timeline: true },

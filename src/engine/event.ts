@@ -33,6 +33,11 @@ export function lastEventJson({ type, agentId }: EventHead): string {
   return JSON.stringify({ type, agent_id: agentId ?? undefined });
 }
 
+/** @returns undefined when the job has no event */
+export function lastEventType(json: string): string | undefined {
+  return (JSON.parse(json) as { readonly type?: string } | null)?.type;
+}
+
 const TYPE_KEY = '"type":"';
 
 /** The type of an event's line, without parsing it: a word of letters, digits and a few signs, so that nothing is escaped. */

@@ -1,7 +1,7 @@
 // Recovery: every open job that lost its owner comes back as a job of this one; one that cannot, because of what the
 // journal has of it, ends as failed.
 
-import { lastEventJson, renderEvent } from "./event.ts";
+import { lastEventJson, lastEventType, renderEvent } from "./event.ts";
 import { makeFailure } from "./failure.ts";
 import type { FailureCode } from "./failure-catalogue.ts";
 import type { Graph } from "./graph.ts";
@@ -20,6 +20,8 @@ const READ_AT_ONCE = 20;
 export interface ClaimedJob {
   readonly image: JobImage;
   readonly graph: Graph;
+  /** By its owner, so that nothing of it was lost. */
+  readonly wasHandedOver: boolean;
 }
 
 /**
@@ -76,7 +78,11 @@ async function claimedJob(
     return null;
   }
   const parsed = parseManifest(isObject(manifest) ? manifest : {});
-  if (parsed.kind === "valid") return { image, graph: parsed.graph };
+  if (parsed.kind === "valid") {
+    // Nobody has gone on with it since then, whoever has claimed it.
+    const wasHandedOver = lastEventType(image.progress.lastEventJson) === "job_handed_over";
+    return { image, graph: parsed.graph, wasHandedOver };
+  }
   // It was accepted by another version, and cannot run on with this one.
   await failDamagedJob(ports, owned, manifestProblemsText(parsed.problems), "manifest.invalid");
   return null;

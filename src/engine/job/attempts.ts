@@ -34,7 +34,8 @@ export function taskEnded(job: Job, ref: TaskRef, outcome: TaskOutcome): boolean
     if (task.kind === "command") recordCommandEnd(job, task, outcome, running);
   }
   releaseLease(job, task, running, outcome.kind);
-  if (outcome.kind === "interrupted") interrupted(job, task, outcome.reason);
+  if (outcome.kind === "interrupted")
+    interrupted(job, task, job.isLeaving ? "its node is drained" : outcome.reason);
   else if (outcome.kind === "failed" && retries(job, task, outcome)) retryLater(job, task, outcome);
   else endTask(job, task, outcome);
   return true;

@@ -37,6 +37,7 @@ const notStored: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     lastEvent: "a restart adds an event before the next batch needs it",
     ready: "a restart looks at every agent, and queues those that can do something",
     aggregators: "an order that follows from the graph, and a place in it that a restart sets to the front",
+    isLeaving: "who takes a job over keeps it",
     retriedLetters: "a caller after a restart has read from the journal that they are closed",
   },
   human: { isFullSaid: "the warning comes once in each process" },

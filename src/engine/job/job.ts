@@ -53,13 +53,17 @@ function startAgent(job: Job, agent: AgentState): void {
 /**
  * Lets a job go on that was read from the journal: with `job_recovered` in its history, its interrupted attempts noted,
  * and everything that waited waiting again.
+ *
+ * @param wasHandedOver by its owner, so that nothing of it was lost
  */
-export function goOnAfterRestart(job: Job): void {
+export function goOnAfterRestart(job: Job, wasHandedOver = false): void {
   const tasks = [...job.tasks.values()];
-  const isHeld = job.status === "running" && job.graph.recoveryPolicy === "manual_recover";
+  const isManual = job.graph.recoveryPolicy === "manual_recover" && !wasHandedOver;
+  const isHeld = job.status === "running" && isManual;
   addEvent(job, "job_recovered", null, {
     epoch: job.epoch,
     interrupted_tasks: tasks.filter(({ state }) => state.kind === "running").length,
+    ...(wasHandedOver && { handed_over: true }),
     ...(isHeld && { held: "recovery_mode is manual_recover: resume the job to let it go on" }),
   });
   jobTakenOver(job);

@@ -91,6 +91,8 @@ export interface JobState extends JobIdentity, StoredJobState, CountedJobState {
   readonly aggregators: Aggregators;
   /** Dead letters that were sent again, the latest last. */
   readonly retriedLetters: Set<string>;
+  /** Whether it is to be handed over: it begins no attempt here (handover.ts). */
+  isLeaving: boolean;
 }
 
 /** A job in this process: its state, what it changes beside it, and what of all that no batch has carried yet. */
@@ -212,6 +214,7 @@ export function newJob(
     ready: new Fifo(),
     aggregators: aggregatorsOf(agents),
     retriedLetters: new Set(),
+    isLeaving: false,
     context,
     draft: newDraft(),
   };

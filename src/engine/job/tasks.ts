@@ -49,8 +49,12 @@ export function adoptTask(job: Job, task: Task): void {
   if (task.kind === "command" && task.state.kind === "running") job.runningTasks++;
 }
 
-/** Asks the pool for the next attempt's slots, and begins it if they are granted at once. */
+/** Asks the pool for the next attempt's slots, and begins it if they are granted at once; a job that leaves begins none. */
 export function requestSlots(job: Job, task: Task): void {
+  if (job.isLeaving) {
+    setTaskState(job, task, { kind: "queued" });
+    return;
+  }
   const { config, nodeId, services } = agentOf(job, task).node;
   if (config.kind !== "executor") {
     begin(job, task, null);
@@ -87,7 +91,7 @@ export function failedOutcome(code: FailureCode, message: string): TaskOutcome {
 /** A queued request was granted. @returns false when nobody waits for it any more */
 export function slotsGranted(job: Job, ref: TaskRef, lease: Lease): boolean {
   const task = job.tasks.get(ref.taskSeq);
-  if (task?.state.kind !== "queued" || job.status !== "running") return false;
+  if (task?.state.kind !== "queued" || job.status !== "running" || job.isLeaving) return false;
   begin(job, task, lease);
   return true;
 }

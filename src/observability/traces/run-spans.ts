@@ -75,6 +75,7 @@ export class RunSpans {
       case "job_paused":
       case "job_resumed":
       case "job_recovered":
+      case "job_handed_over":
       case "message_dead_lettered":
         happenedIn(this.#runSpan, seen);
         return;

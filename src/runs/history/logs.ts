@@ -26,7 +26,10 @@ export interface LogRecord {
 
 /** What the log says of the runtime's own events. */
 const runtimeWords: Readonly<Record<string, Words>> = {
-  job_recovered: () => "The runtime was restarted; the run carries on.",
+  job_recovered: (_event, fields) =>
+    fields.handed_over === true
+      ? "The run carries on on another node."
+      : "The runtime was restarted; the run carries on.",
   job_failed: (event) => `The run failed: ${causeOf(event)}`,
   agent_failed: (event) => `Agent ${nameOf(event)} failed: ${causeOf(event)}`,
   sandbox_job_failed: (event) => `An attempt of ${nameOf(event)} failed: ${causeOf(event)}`,

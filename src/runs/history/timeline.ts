@@ -69,7 +69,12 @@ const shapes: ReadonlyMap<string, Shape> = new Map(
     job_running: run("started", "running", "The run started"),
     job_paused: run("paused", "paused", "The run was paused"),
     job_resumed: run("resumed", "running", "The run was resumed"),
-    job_recovered: run("recovered", "running", "The run carries on after a restart of the runtime"),
+    job_recovered: of("run", "recovered", "running", (_who, fields) =>
+      fields.handed_over === true
+        ? "The run carries on on another node"
+        : "The run carries on after a restart of the runtime",
+    ),
+    job_handed_over: run("handed_over", "running", "The run goes to another node"),
     job_completed: of("run", "completed", "completed", (_who, fields) => completedWords(fields)),
     job_failed: run("failed", "failed", "The run failed"),
     job_cancelled: run("cancelled", "cancelled", "The run was cancelled"),

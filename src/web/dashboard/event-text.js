@@ -38,7 +38,14 @@ const sentences = new Map([
   ["job_running", () => "The run began"],
   ["job_paused", () => "The run was paused"],
   ["job_resumed", () => "The run goes on"],
-  ["job_recovered", () => "The run was picked up again after a restart"],
+  [
+    "job_recovered",
+    ({ handed_over }) =>
+      handed_over === true
+        ? "Another node has picked the run up"
+        : "The run was picked up again after a restart",
+  ],
+  ["job_handed_over", () => "The run goes to another node"],
   ["job_completed", ({ duration_ms }) => `The run completed${took(duration_ms)}`],
   ["job_cancelled", ({ duration_ms }) => `The run was cancelled${took(duration_ms)}`],
   ["job_failed", (_payload, event) => withReason("The run failed", why(event))],
