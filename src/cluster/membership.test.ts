@@ -3,9 +3,10 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { DrainOrder } from "../engine/drain.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
 import { Membership } from "./membership.ts";
-import type { NodeRecord, NodeRecords, Replaceable } from "./nodes.ts";
+import type { NodeLoad, NodeOrder, NodeRecord, NodeRecords, Outage, Renewal, Replaceable } from "./nodes.ts";
 
 const LEASE_MS = 15_000;
 const NODE = { nodeId: "n1", name: "one", version: "1", labels: {}, pools: {}, totals: {} };
@@ -18,11 +19,14 @@ class Harness {
   readonly done: string[] = [];
   readonly log: string[] = [];
   /** Renewals that were sent, to be answered. */
-  readonly renewals: PromiseWithResolvers<boolean>[] = [];
+  readonly renewals: PromiseWithResolvers<Renewal | null>[] = [];
   /** What registering meets next; a row refuses it. */
   readonly registering: (Error | NodeRecord)[] = [];
   readonly registered: { readonly owner: string; readonly replaced: Replaceable }[] = [];
   ended = Promise.resolve();
+  readonly loads: NodeLoad[] = [];
+  /** What is asked of the node when it registers. */
+  outage: Outage | null = null;
   takeOver = async () => 0;
   #timers: { readonly atMs: number; readonly run: () => void }[] = [];
   #ids = 0;
@@ -36,6 +40,12 @@ class Harness {
     giveUp: (reason: string) => void this.done.push(`give up: ${reason.split(",")[0]}`),
     ended: () => this.ended,
     mayRunUntil: (steadyMs: number) => void this.done.push(`until ${steadyMs - 1_000_000}`),
+    drain: ({ deadlineMs, servicesLast, reason }: DrainOrder) =>
+      void this.done.push(
+        `drain until ${deadlineMs - 1_000_000}${servicesLast ? ", services last" : ""}: ${reason}`,
+      ),
+    undrain: () => void this.done.push("undrain"),
+    jobsLeft: () => ({ services: 2, moved: 7 }),
   };
 
   constructor() {
@@ -51,16 +61,21 @@ class Harness {
         this.registered.push({ owner, replaced });
         const met = this.registering.shift();
         if (met instanceof Error) throw met;
-        return met ?? null;
+        return met === undefined ? { outage: this.outage } : { taken: met };
       },
-      renew: () => {
-        const renewal = Promise.withResolvers<boolean>();
+      renew: (_node, _leaseMs, load) => {
+        this.loads.push(load);
+        const renewal = Promise.withResolvers<Renewal | null>();
         this.renewals.push(renewal);
         return renewal.promise;
       },
       leave: async ({ owner }) => void this.done.push(`left as ${owner}`),
       all: async () => [],
       living: async () => new Set(),
+      order: async (_nodeId, { kind }) => {
+        this.done.push(kind satisfies NodeOrder["kind"]);
+        return null;
+      },
     };
     const say = (_fields: unknown, message: string) => void this.log.push(message);
     this.membership = new Membership({
@@ -116,7 +131,7 @@ describe("a lease", () => {
     assert.deepEqual(h.done, ["until 14000"]);
     await h.advance(3_000);
     await h.advance(6_000);
-    h.renewals[0]!.resolve(true);
+    h.renewals[0]!.resolve({ outage: null });
     await h.advance(0);
     assert.equal(h.done.at(-1), "until 17000");
     await h.advance(3_999);
@@ -131,7 +146,7 @@ describe("a lease", () => {
     assert.equal(h.gaveUp, false);
     await h.advance(1);
     assert.equal(h.done[1], "give up: The lease of this node was not renewed in time");
-    h.renewals[0]!.resolve(true);
+    h.renewals[0]!.resolve({ outage: null });
     await h.advance(0);
     assert.deepEqual(h.done.slice(2), ["until 24000", "begin n1/2"]);
     assert.match(h.log[0]!, /it stops working, ends its commands, and gives its jobs up/);
@@ -141,7 +156,7 @@ describe("a lease", () => {
     const h = await Harness.joined();
     await h.advance(3_000);
     h.nowMs += 60_000;
-    h.renewals[0]!.resolve(true);
+    h.renewals[0]!.resolve({ outage: null });
     await settle();
     assert.equal(h.gaveUp, true);
   });
@@ -160,7 +175,7 @@ describe("a lease", () => {
   test("is given up at once when the database says that it is over", async () => {
     const h = await Harness.joined();
     await h.advance(3_000);
-    h.renewals[0]!.resolve(false);
+    h.renewals[0]!.resolve(null);
     await h.advance(0);
     assert.match(h.done[1]!, /give up: The database says/);
   });
@@ -174,7 +189,7 @@ describe("a lease", () => {
       await h.advance(1_000);
     }
     assert.deepEqual(h.log, ["the lease of this node cannot be renewed"]);
-    h.renewals[3]!.resolve(true);
+    h.renewals[3]!.resolve({ outage: null });
     await h.advance(0);
     assert.equal(h.done.at(-1), "until 20000");
   });
@@ -289,5 +304,102 @@ describe("a node", () => {
     await h.membership.leave(false);
     assert.deepEqual(h.done, ["until 14000", "look"]);
     assert.equal(h.timers, 0);
+  });
+});
+
+describe("a node that is drained", () => {
+  const asked: Outage = { kind: "draining", requestedAtMs: 1, leftMs: 30_000, servicesLast: true };
+
+  const drained = async () => {
+    const h = await Harness.joined();
+    await h.membership.start();
+    await h.advance(3_000);
+    h.done.length = 0;
+    h.renewals[0]!.resolve({ outage: asked });
+    await h.advance(0);
+    return h;
+  };
+
+  test("hears of it with its renewal, once, and tells each second how far it is (M5)", async () => {
+    const h = await drained();
+    assert.deepEqual(h.done, [
+      "until 17000",
+      "drain until 33000, services last: Node one is being drained and takes no new jobs: ask another node, or wait until it works again.",
+    ]);
+    assert.equal(h.membership.outage, "draining");
+    await h.advance(1_000);
+    assert.equal(h.renewals.length, 2);
+    h.renewals[1]!.resolve({ outage: { ...asked, leftMs: 29_000 } });
+    await h.advance(999);
+    assert.equal(h.done.filter((what) => what.startsWith("drain")).length, 1);
+    assert.deepEqual([h.loads[1]?.servicesOwned, h.loads[1]?.jobsMoved], [2, 7]);
+  });
+
+  test("takes nothing over until it is to work again (M4)", async () => {
+    const h = await drained();
+    await h.advance(999);
+    assert.ok(!h.done.includes("look"));
+    await h.advance(1);
+    h.renewals[1]!.resolve({ outage: null });
+    await h.advance(1_000);
+    assert.ok(h.done.includes("undrain") && h.done.includes("look"));
+    assert.equal(h.membership.outage, null);
+  });
+
+  test("asks again a second later when the database does not answer", async () => {
+    const h = await drained();
+    await h.advance(1_000);
+    h.renewals[1]!.reject(noAnswer());
+    await h.advance(999);
+    assert.equal(h.renewals.length, 2);
+    await h.advance(1);
+    assert.equal(h.renewals.length, 3);
+  });
+
+  test("has a new deadline when it is asked again, and is in maintenance when that begins", async () => {
+    const h = await drained();
+    await h.advance(1_000);
+    h.renewals[1]!.resolve({ outage: { ...asked, requestedAtMs: 2, leftMs: 5_000, servicesLast: false } });
+    await h.advance(0);
+    assert.match(h.done.at(-1)!, /^drain until 9000: /);
+    await h.advance(1_000);
+    h.renewals[2]!.resolve({ outage: { ...asked, requestedAtMs: 2, kind: "maintenance" } });
+    await h.advance(0);
+    assert.match(h.done.at(-1)!, /is in maintenance and takes no new jobs/);
+  });
+
+  test("works on under its next owner as it was asked to, and not as it was before", async () => {
+    const h = await drained();
+    h.outage = asked;
+    await h.advance(20_000);
+    assert.ok(h.done.includes("begin n1/2"));
+    assert.ok(!h.done.includes("look"));
+    assert.equal(h.done.filter((what) => what.startsWith("drain")).length, 1);
+    assert.equal(h.membership.outage, "draining");
+  });
+
+  test("takes nothing on when it begins in maintenance", async () => {
+    const h = new Harness();
+    h.outage = { ...asked, kind: "maintenance", leftMs: -5 };
+    await h.membership.join(h.work, []);
+    await h.membership.start();
+    assert.match(h.done[1]!, /^drain until -5, services last: Node one is in maintenance/);
+    assert.ok(!h.done.includes("look"));
+  });
+
+  test("follows at once what it was asked through itself, also while a renewal is under way", async () => {
+    const h = await Harness.joined();
+    await h.advance(3_000);
+    const ordered = h.membership.order({ kind: "undrain" });
+    await settle();
+    assert.equal(h.renewals.length, 1);
+    h.renewals[0]!.resolve({ outage: null });
+    await settle();
+    assert.equal(h.renewals.length, 2);
+    h.renewals[1]!.resolve({ outage: asked });
+    await ordered;
+    assert.equal(h.membership.outage, "draining");
+    await h.advance(1_000);
+    assert.equal(h.renewals.length, 3, "one renewal at a time");
   });
 });

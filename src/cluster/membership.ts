@@ -5,22 +5,30 @@
 // M2. Once it may be over, or the database says that it is, everything is given up at once; commands may run a little
 //     longer, and end before it is over for others.
 // M3. The node works again under a new owner only, and once nothing runs any more of what it has given up.
-// M4. What no living owner has is looked for all the time, and taken over.
+// M4. What no living owner has is looked for all the time, and taken over; but not while the node is drained.
+// M5. Whether the node is drained is in its row, and followed from one renewal to the next: so anybody may ask for it, and a
+//     lost request is found.
 
+import type { DrainOrder, JobsLeft } from "../engine/drain.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import {
   type NodeEntry,
   type NodeLoad,
+  type NodeOrder,
   type NodeRecord,
   type NodeRecords,
+  type Outage,
   ownerOf,
+  type Renewal,
   type Replaceable,
 } from "./nodes.ts";
 
 const LOOK_EVERY_MS = 1_000;
 const RETRY_MS = 1_000;
 const WAIT_BEYOND_MS = 1_000;
+/** While the node is drained, so that others see how far it is. */
+const RENEW_DRAINING_MS = 1_000;
 
 /** What a node does under its lease. */
 export interface Work {
@@ -34,6 +42,12 @@ export interface Work {
   ended(): Promise<void>;
   /** Commands may run until then, on the steady clock. */
   mayRunUntil(steadyMs: number): void;
+  /** Has all jobs leave; may be called again with another deadline. */
+  drain(order: DrainOrder): void;
+  /** What is still here stays. */
+  undrain(): void;
+  /** What is left of a drain; null when there is none. */
+  jobsLeft(): Pick<JobsLeft, "services" | "moved"> | null;
 }
 
 export interface MembershipParts {
@@ -41,7 +55,7 @@ export interface MembershipParts {
   readonly node: Omit<NodeEntry, "owner" | "address">;
   readonly records: NodeRecords;
   readonly leaseMs: number;
-  readonly load: () => NodeLoad;
+  readonly load: () => Omit<NodeLoad, "servicesOwned" | "jobsMoved">;
   readonly newId: () => string;
   readonly clock: Clock;
   readonly log: EngineLog;
@@ -83,6 +97,9 @@ export class Membership {
   #isStarted = false;
   /** The look that is under way; null between two. */
   #looking: Promise<void> | null = null;
+  /** What was last found to be asked of this node. */
+  #outage: Outage | null = null;
+  #renewing: Promise<void> = Promise.resolve();
 
   constructor(parts: MembershipParts) {
     this.#parts = parts;
@@ -137,6 +154,21 @@ export class Membership {
       this.#lose("The lease of this node was not renewed in time");
   }
 
+  /** Why this node takes nothing on; null while it does. */
+  get outage(): Outage["kind"] | null {
+    return this.#outage?.kind ?? null;
+  }
+
+  /** Asks something of this node, which follows at once. @throws JournalUnavailable */
+  async order(order: NodeOrder): Promise<NodeRecord | null> {
+    const { records, node } = this.#parts;
+    const record = await records.order(node.nodeId, order);
+    // One that is under way may have been answered before.
+    await this.#renewing;
+    if (this.#state.kind === "member") await this.#renew();
+    return record;
+  }
+
   /**
    * Leaves, and stops renewing.
    *
@@ -165,11 +197,13 @@ export class Membership {
     const { records, node, leaseMs, clock } = this.#parts;
     const sentMs = clock.steadyMs();
     const entry = { ...node, owner, address: this.#address };
-    const taken = await records.register(entry, leaseMs, replaced);
-    if (taken !== null || this.#state.kind === "left") return taken;
+    const registration = await records.register(entry, leaseMs, replaced);
+    if ("taken" in registration) return registration.taken;
+    if (this.#state.kind === "left") return null;
     this.#work = work;
     this.#owner = owner;
     this.#hold(owner, sentMs);
+    this.#follow(work, registration.outage);
     this.#renewLater(sentMs);
     return null;
   }
@@ -190,30 +224,43 @@ export class Membership {
   }
 
   #renewLater(sentMs: number): void {
+    const { renewEveryMs } = this.#times;
+    this.#renewAt(
+      sentMs + (this.#outage === null ? renewEveryMs : Math.min(renewEveryMs, RENEW_DRAINING_MS)),
+    );
+  }
+
+  #renewAt(dueMs: number): void {
     const { clock } = this.#parts;
-    const dueMs = sentMs + this.#times.renewEveryMs;
+    this.#cancelRenewal();
     this.#cancelRenewal = clock.after(Math.max(0, dueMs - clock.steadyMs()), () => void this.#renew());
   }
 
-  async #renew(): Promise<void> {
+  #renew(): Promise<void> {
+    this.#renewing = this.#renewed();
+    return this.#renewing;
+  }
+
+  async #renewed(): Promise<void> {
     const { records, node, leaseMs, load, clock } = this.#parts;
     this.check();
     const before = this.#state;
     if (before.kind !== "member") return;
     const { owner } = before;
     const sentMs = clock.steadyMs();
-    let isValid: boolean;
+    let renewal: Renewal | null;
     try {
-      isValid = await records.renew({ ...node, owner }, leaseMs, load());
+      const { services, moved } = this.#work?.jobsLeft() ?? { services: 0, moved: 0 };
+      const said = { ...load(), servicesOwned: services, jobsMoved: moved };
+      renewal = await records.renew({ ...node, owner }, leaseMs, said);
     } catch (error) {
       this.#failed(error, "the lease of this node cannot be renewed");
       // What is over by then is found then.
-      if (this.#state === before)
-        this.#renewLater(clock.steadyMs() - this.#times.renewEveryMs + this.#retryMs);
+      if (this.#state === before) this.#renewAt(clock.steadyMs() + this.#retryMs);
       return;
     }
     if (this.#state !== before) return;
-    if (!isValid) {
+    if (renewal === null) {
       this.#lose("The database says that the lease of this node is over");
       return;
     }
@@ -221,7 +268,29 @@ export class Membership {
     this.#hold(owner, sentMs);
     // An answer that came too late (M1).
     this.check();
-    if (this.#state.kind === "member") this.#renewLater(sentMs);
+    if (this.#state.kind !== "member") return;
+    this.#follow(this.#work!, renewal.outage);
+    this.#renewLater(sentMs);
+  }
+
+  /** Does what is asked of this node (M5). */
+  #follow(work: Work, outage: Outage | null): void {
+    const { clock, log, node } = this.#parts;
+    const before = this.#outage;
+    this.#outage = outage;
+    if (outage === null) {
+      if (before === null) return;
+      log.warn({ node_id: node.nodeId }, "this node works again");
+      work.undrain();
+      return;
+    }
+    if (before?.requestedAtMs === outage.requestedAtMs && before.kind === outage.kind) return;
+    const deadlineMs = clock.steadyMs() + outage.leftMs;
+    log.warn(
+      { node_id: node.nodeId, deadline_ms: outage.leftMs },
+      `this node is ${stateTexts[outage.kind]}: its jobs go to other nodes`,
+    );
+    work.drain({ deadlineMs, servicesLast: outage.servicesLast, reason: closedText(node, outage) });
   }
 
   get #retryMs(): number {
@@ -276,7 +345,7 @@ export class Membership {
 
   async #takeOver(): Promise<void> {
     try {
-      const jobs = await this.#work!.takeOver();
+      const jobs = this.#outage === null ? await this.#work!.takeOver() : 0;
       if (jobs > 0) this.#parts.log.warn({ jobs }, "open jobs that no living node had were taken over");
     } catch (error) {
       this.#failed(error, "open jobs of other nodes cannot be looked for");
@@ -296,6 +365,11 @@ export class Membership {
     this.#cancelLook();
   }
 }
+
+const stateTexts = { draining: "being drained", maintenance: "in maintenance" } as const;
+
+const closedText = ({ name }: Pick<NodeEntry, "name">, { kind }: Outage) =>
+  `Node ${name} is ${stateTexts[kind]} and takes no new jobs: ask another node, or wait until it works again.`;
 
 const takenText = ({ nodeId, name, address, owner }: NodeRecord) =>
   `Node ${nodeId} runs already, as ${name}${address === null ? "" : ` at ${address}`} (${owner}). A copied home has the ` +

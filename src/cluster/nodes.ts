@@ -34,7 +34,30 @@ export interface NodeLoad {
   readonly tasksRunning: number;
   /** The addresses to which it has connections. */
   readonly connectedTo: readonly string[];
+  /** While its jobs leave it: services that are still there, and jobs that are gone. */
+  readonly servicesOwned: number;
+  readonly jobsMoved: number;
 }
+
+/** Why a node takes nothing on: its jobs leave it, and attempts that still run at its deadline are ended. */
+export interface Outage {
+  /** Maintenance goes on when the node's program starts again. */
+  readonly kind: "draining" | "maintenance";
+  /** By the database's clock: another request has another time. */
+  readonly requestedAtMs: number;
+  /** From now to the deadline, as the database has them; less than 0 behind it. */
+  readonly leftMs: number;
+  /** Whether services stay until no other job is left. */
+  readonly servicesLast: boolean;
+}
+
+/** What is asked of a node. */
+export type NodeOrder =
+  | { readonly kind: "drain"; readonly deadlineMs: number; readonly servicesLast: boolean }
+  /** Changes nothing in maintenance. */
+  | { readonly kind: "undrain" }
+  | { readonly kind: "begin_maintenance"; readonly reason: string | null }
+  | { readonly kind: "end_maintenance" };
 
 /** A node as its row has it. Times are the database's. */
 export interface NodeRecord extends NodeEntry, Omit<NodeLoad, "connectedTo"> {
@@ -45,6 +68,9 @@ export interface NodeRecord extends NodeEntry, Omit<NodeLoad, "connectedTo"> {
   readonly startedAtMs: number;
   readonly heartbeatAtMs: number;
   readonly leaseUntilMs: number;
+  /** Null while its jobs stay. */
+  readonly drainUntilMs: number | null;
+  readonly maintenanceReason: string | null;
 }
 
 /** Which valid lease of the node's own a registration may put an end to: that of these owners, or whosever it is. */
@@ -60,17 +86,32 @@ export interface NodeRecords {
    * Gives the node a lease of `leaseMs` from now on, under a new owner or once more under the same.
    *
    * @param replaced which valid lease of this node ends by that
-   * @returns the row that has a valid lease and is not replaced; null when the node has got its lease
+   * @returns the row that has a valid lease and is not replaced; else, the node has got its lease
    */
-  register(entry: NodeEntry, leaseMs: number, replaced: Replaceable): Promise<NodeRecord | null>;
-  /** Prolongs a lease that is still valid to `leaseMs` from now on. @returns whether it was valid, and is this owner's */
-  renew(node: Pick<NodeEntry, "nodeId" | "owner">, leaseMs: number, load: NodeLoad): Promise<boolean>;
+  register(entry: NodeEntry, leaseMs: number, replaced: Replaceable): Promise<Registration>;
+  /**
+   * Prolongs a lease that is still valid to `leaseMs` from now on.
+   * @returns null when it was not valid, or is another owner's
+   */
+  renew(node: Pick<NodeEntry, "nodeId" | "owner">, leaseMs: number, load: NodeLoad): Promise<Renewal | null>;
   /** Ends the lease: what the owner has left may be taken over. */
   leave(node: Pick<NodeEntry, "nodeId" | "owner">): Promise<void>;
   /** By name. */
   all(): Promise<readonly NodeRecord[]>;
   living(): Promise<ReadonlySet<string>>;
+  /**
+   * Asks something of a node, which learns of it with its next renewal. Asking again changes nothing but the deadline.
+   * @returns its row behind that; null when there is no such node
+   */
+  order(nodeId: string, order: NodeOrder): Promise<NodeRecord | null>;
 }
+
+/** What is asked of the node; null: to work. */
+export interface Renewal {
+  readonly outage: Outage | null;
+}
+
+export type Registration = Renewal | { readonly taken: NodeRecord };
 
 /** In the order of a list of nodes. */
 export type NodePosition = Pick<NodeEntry, "name" | "nodeId">;

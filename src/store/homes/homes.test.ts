@@ -70,6 +70,10 @@ function rowOf(name: string, address: string, status: NodeStatus = "ready"): Nod
     jobsOwned: 0,
     tasksRunning: 0,
     connectedNodes: [],
+    servicesOwned: 0,
+    jobsMoved: 0,
+    drainUntilMs: null,
+    maintenanceReason: null,
   };
   const times = { startedAtMs: 0, heartbeatAtMs: 0, leaseUntilMs: 0 };
   return { nodeId: name, owner: `${name}/1`, name, address, status, ...said, ...times };

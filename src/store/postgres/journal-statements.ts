@@ -216,7 +216,7 @@ const followRuns = (given: string) => `
     latest_terminal = greatest(d.latest_terminal, (d.latest_run_id = ANY (ended.run_ids))::int)
   FROM ended JOIN locked USING (job_id) WHERE d.job_id = ended.job_id`;
 
-/** How long others leave a job alone whose node is to carry it on (recovery_mode local_restart). */
+/** How long others leave a job alone whose node is to carry it on (recovery_mode local_restart), and is not drained. */
 const GRACE_MS = 60_000;
 
 /** The owners of open jobs whose lease is not valid, found by the index alone, and whether `$1` may have all that is theirs. */
@@ -227,7 +227,8 @@ const LOST = `owners AS (
       FROM owners WHERE owners.owner IS NOT NULL
   ), lost AS MATERIALIZED (
     SELECT owners.owner,
-      nodes.node_id IS NULL OR nodes.node_id = split_part($1, '/', 1) OR nodes.lease_until + ${GRACE_MS} <= ${NOW} AS is_free
+      nodes.node_id IS NULL OR nodes.node_id = split_part($1, '/', 1) OR nodes.drain_until IS NOT NULL
+        OR nodes.lease_until + ${GRACE_MS} <= ${NOW} AS is_free
     FROM owners LEFT JOIN nodes ON nodes.node_id = split_part(owners.owner, '/', 1)
     WHERE owners.owner <> $1 AND (nodes.owner = owners.owner AND nodes.lease_until > ${NOW}) IS NOT TRUE
   )`;

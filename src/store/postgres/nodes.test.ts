@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { test } from "node:test";
-import { changes } from "../../../test/support/journal-records.ts";
+import { changes, next } from "../../../test/support/journal-records.ts";
 import { inPostgres, returnPostgres, takePostgres } from "../../../test/support/postgres.ts";
 import { type NodeEntry, nodeOf } from "../../cluster/nodes.ts";
 import { configOf } from "./connection.ts";
@@ -19,7 +19,10 @@ const load = {
   jobsOwned: 3,
   tasksRunning: 1,
   connectedTo: [],
+  servicesOwned: 2,
+  jobsMoved: 5,
 };
+const working = { outage: null };
 
 function entry(owner: string, more: Partial<NodeEntry> = {}): NodeEntry {
   const nodeId = nodeOf(owner);
@@ -72,13 +75,20 @@ function onPostgres(sentence: string, body: (under: Under) => Promise<void>): vo
 }
 
 onPostgres("a node is as it has said, and is living until its lease is over", async ({ nodes, over }) => {
-  assert.equal(await nodes.register(entry("a/1"), LEASE_MS, []), null);
-  assert.equal(await nodes.register(entry("b/1", { address: null }), LEASE_MS, []), null);
-  assert.equal(await nodes.renew(entry("a/1"), LEASE_MS, load), true);
+  assert.deepEqual(await nodes.register(entry("a/1"), LEASE_MS, []), working);
+  assert.deepEqual(await nodes.register(entry("b/1", { address: null }), LEASE_MS, []), working);
+  assert.deepEqual(await nodes.renew(entry("a/1"), LEASE_MS, load), working);
   const [a, b] = await nodes.all();
   const { startedAtMs, heartbeatAtMs, leaseUntilMs, ...said } = a!;
   const { connectedTo: _, ...renewed } = load;
-  assert.deepEqual(said, { ...entry("a/1"), ...renewed, status: "ready", connectedNodes: [] });
+  assert.deepEqual(said, {
+    ...entry("a/1"),
+    ...renewed,
+    status: "ready",
+    connectedNodes: [],
+    drainUntilMs: null,
+    maintenanceReason: null,
+  });
   assert.ok(leaseUntilMs >= startedAtMs + LEASE_MS && heartbeatAtMs >= startedAtMs);
   assert.deepEqual([b?.nodeId, b?.address, b?.jobsOwned], ["b", null, 0]);
   assert.deepEqual(await nodes.living(), new Set(["a/1", "b/1"]));
@@ -131,10 +141,10 @@ onPostgres(
 
 onPostgres("a lease is renewed by its owner only, and only while it is valid", async ({ nodes, over }) => {
   await nodes.register(entry("a/1"), LEASE_MS, []);
-  assert.equal(await nodes.renew(entry("a/2"), LEASE_MS, load), false);
-  assert.equal(await nodes.renew(entry("b/1"), LEASE_MS, load), false);
+  assert.equal(await nodes.renew(entry("a/2"), LEASE_MS, load), null);
+  assert.equal(await nodes.renew(entry("b/1"), LEASE_MS, load), null);
   await over("a/1");
-  assert.equal(await nodes.renew(entry("a/1"), LEASE_MS, load), false);
+  assert.equal(await nodes.renew(entry("a/1"), LEASE_MS, load), null);
   assert.deepEqual(await nodes.living(), new Set());
 });
 
@@ -142,13 +152,14 @@ onPostgres(
   "a valid lease is replaced if the caller asks for it, and else returned",
   async ({ nodes, over }) => {
     await nodes.register(entry("a/1"), LEASE_MS, []);
-    assert.equal((await nodes.register(entry("a/2"), LEASE_MS, ["a/0"]))?.owner, "a/1");
+    const refused = await nodes.register(entry("a/2"), LEASE_MS, ["a/0"]);
+    assert.equal("taken" in refused && refused.taken.owner, "a/1");
     assert.deepEqual(await nodes.living(), new Set(["a/1"]));
-    assert.equal(await nodes.register(entry("a/2"), LEASE_MS, ["a/0", "a/1"]), null);
+    assert.deepEqual(await nodes.register(entry("a/2"), LEASE_MS, ["a/0", "a/1"]), working);
     assert.deepEqual(await nodes.living(), new Set(["a/2"]));
-    assert.equal(await nodes.register(entry("a/3"), LEASE_MS, "any"), null);
+    assert.deepEqual(await nodes.register(entry("a/3"), LEASE_MS, "any"), working);
     await over("a/3");
-    assert.equal(await nodes.register(entry("a/4"), LEASE_MS, []), null);
+    assert.deepEqual(await nodes.register(entry("a/4"), LEASE_MS, []), working);
   },
 );
 
@@ -217,6 +228,91 @@ onPostgres("a node that has started again takes its own jobs", async ({ nodes, j
   await nodes.register(entry("a/2"), LEASE_MS, "any");
   assert.deepEqual(await journal.claim("b/1", 10), [], "they are that node's own");
   assert.deepEqual(await journal.claim("a/2", 10), ["j-1"]);
+});
+
+onPostgres(
+  "a job that was handed over is anybody's at once, also while its node lives, and whatever its mode is",
+  async ({ nodes, journal, submit }) => {
+    await nodes.register(entry("a/1"), LEASE_MS, []);
+    await submit("j-1", "a/1", "local_restart");
+    await submit("j-2", "a/1", "local_restart");
+    const last = next(1, { jobId: "j-1", owner: "a/1", isHandedOver: true });
+    assert.deepEqual(await journal.commit([last]), { lost: [], unwritable: [] });
+    assert.deepEqual(await journal.claim("b/1", 10), ["j-1"]);
+  },
+);
+
+const drain = { kind: "drain", deadlineMs: 30_000, servicesLast: false } as const;
+
+/** What is asked of the node, as it learns of it. */
+async function outageOf(nodes: PostgresNodes, owner: string) {
+  return (await nodes.renew(entry(owner), LEASE_MS, load))?.outage;
+}
+
+onPostgres(
+  "a node that is drained hears of it, and is drained until somebody ends that",
+  async ({ nodes }) => {
+    await nodes.register(entry("a/1"), LEASE_MS, []);
+    assert.equal(await nodes.order("nobody", drain), null);
+    const row = await nodes.order("a", drain);
+    assert.equal(row?.status, "draining");
+    const { leftMs, requestedAtMs, ...outage } = (await outageOf(nodes, "a/1"))!;
+    assert.deepEqual(outage, { kind: "draining", servicesLast: false });
+    assert.ok(leftMs > 0 && leftMs <= 30_000);
+    assert.equal(row?.drainUntilMs, requestedAtMs + 30_000);
+    assert.deepEqual(await nodes.living(), new Set(["a/1"]), "it is alive");
+    const later = await nodes.order("a", { ...drain, deadlineMs: 60_000, servicesLast: true });
+    assert.ok(later!.drainUntilMs! >= requestedAtMs + 60_000);
+    assert.equal((await outageOf(nodes, "a/1"))?.servicesLast, true);
+    assert.equal((await nodes.order("a", { kind: "undrain" }))?.status, "ready");
+    assert.equal(await outageOf(nodes, "a/1"), null);
+  },
+);
+
+onPostgres(
+  "a drain goes on under the same program's next lease, and ends with the program",
+  async (under) => {
+    const { nodes } = under;
+    await nodes.register(entry("a/1"), LEASE_MS, []);
+    await nodes.order("a", drain);
+    await under.over("a/1");
+    const again = await nodes.register(entry("a/2"), LEASE_MS, ["a/1", "a/2"]);
+    assert.equal("outage" in again && again.outage?.kind, "draining");
+    assert.deepEqual(await nodes.register(entry("a/3"), LEASE_MS, "any"), working);
+    await nodes.order("a", drain);
+    await under.over("a/3");
+    assert.deepEqual(await nodes.register(entry("a/4"), LEASE_MS, []), working);
+  },
+);
+
+onPostgres("jobs of a lost owner whose node is drained wait for it no longer", async (under) => {
+  const { nodes, journal, submit } = under;
+  await nodes.register(entry("a/1"), LEASE_MS, []);
+  await submit("j-1", "a/1", "local_restart");
+  await under.over("a/1");
+  await nodes.register(entry("a/2"), LEASE_MS, ["a/1", "a/2"]);
+  assert.deepEqual(await journal.claim("b/1", 10), []);
+  await nodes.order("a", drain);
+  assert.deepEqual(await journal.claim("b/1", 10), ["j-1"]);
+});
+
+onPostgres("maintenance is drained to begin with, and goes on in the next program", async (under) => {
+  const { nodes } = under;
+  await nodes.register(entry("a/1"), LEASE_MS, []);
+  const row = await nodes.order("a", { kind: "begin_maintenance", reason: "new disk" });
+  assert.deepEqual([row?.status, row?.maintenanceReason], ["maintenance", "new disk"]);
+  const asked = await outageOf(nodes, "a/1");
+  assert.ok(asked!.leftMs > 290_000);
+  assert.equal((await nodes.order("a", { kind: "undrain" }))?.status, "maintenance");
+  const named = await nodes.order("a", { kind: "begin_maintenance", reason: null });
+  assert.equal(named?.drainUntilMs, row?.drainUntilMs, "asked again it has its deadline");
+  await nodes.leave(entry("a/1"));
+  assert.equal((await nodes.all())[0]?.status, "left");
+  const again = await nodes.register(entry("a/2"), LEASE_MS, "any");
+  assert.deepEqual("outage" in again && again.outage?.kind, "maintenance");
+  assert.equal((await nodes.all())[0]?.status, "maintenance");
+  assert.equal((await nodes.order("a", { kind: "end_maintenance" }))?.status, "ready");
+  assert.equal(await outageOf(nodes, "a/2"), null);
 });
 
 onPostgres("nodes that take over at once never take the same job", async ({ database, journal, submit }) => {

@@ -8,10 +8,13 @@ import type pg from "pg";
 import type {
   NodeEntry,
   NodeLoad,
+  NodeOrder,
   NodeReads,
   NodeRecord,
   NodeRecords,
   NodeStatus,
+  Registration,
+  Renewal,
   Replaceable,
 } from "../../cluster/nodes.ts";
 import type { Database } from "../sql/database.ts";
@@ -38,10 +41,33 @@ interface Row {
   readonly heartbeat_at: number;
   readonly lease_until: number;
   readonly connected_json: string;
+  readonly drain_until: number | null;
+  readonly maintenance_reason: string | null;
+  readonly services_owned: number;
+  readonly jobs_moved: number;
 }
 
-const READ = `SELECT *, CASE WHEN status <> 'left' AND lease_until <= ${NOW} THEN 'lost' ELSE status END AS status
-  FROM nodes`;
+interface OutageRow {
+  readonly drain_left: number | null;
+  readonly drain_services_last: number;
+  readonly drain_requested_at: number | null;
+  readonly maintenance: number;
+}
+
+const STATUS = `CASE
+    WHEN nodes.status = 'left' THEN 'left'
+    WHEN lease_until <= ${NOW} THEN 'lost'
+    WHEN maintenance = 1 THEN 'maintenance'
+    WHEN drain_until IS NOT NULL THEN 'draining'
+    ELSE nodes.status END AS status`;
+
+const READ = `SELECT *, ${STATUS} FROM nodes`;
+
+const OUTAGE = `RETURNING drain_until - ${NOW} AS drain_left, drain_services_last, drain_requested_at, maintenance`;
+
+/** Is kept in maintenance, and when the same program has another lease. */
+const isAsked = (what: string) =>
+  `CASE WHEN nodes.maintenance = 1 OR nodes.owner = ANY ($10) THEN ${what} END`;
 
 const REGISTER = `
   INSERT INTO nodes (node_id, owner, name, address, version, status, labels_json, pools_json, totals_json,
@@ -51,16 +77,32 @@ const REGISTER = `
       version = excluded.version, status = excluded.status, labels_json = excluded.labels_json,
       pools_json = excluded.pools_json, totals_json = excluded.totals_json, reserved_json = excluded.reserved_json,
       jobs_owned = excluded.jobs_owned, tasks_running = excluded.tasks_running, started_at = excluded.started_at,
-      heartbeat_at = excluded.heartbeat_at, lease_until = excluded.lease_until, connected_json = excluded.connected_json
+      heartbeat_at = excluded.heartbeat_at, lease_until = excluded.lease_until, connected_json = excluded.connected_json,
+      drain_until = ${isAsked("nodes.drain_until")}, drain_requested_at = ${isAsked("nodes.drain_requested_at")}
     WHERE nodes.lease_until <= ${NOW} OR nodes.owner = ANY ($10) OR $11
-  RETURNING node_id`;
+  ${OUTAGE}`;
 
 const RENEW = `
   UPDATE nodes SET heartbeat_at = ${NOW}, lease_until = ${NOW} + $3, reserved_json = $4, jobs_owned = $5, tasks_running = $6,
       connected_json = (SELECT coalesce(json_agg(node_id ORDER BY node_id), '[]')::text FROM nodes AS others
-        WHERE address = ANY ($7) AND node_id <> $1 AND lease_until > ${NOW})
+        WHERE address = ANY ($7) AND node_id <> $1 AND lease_until > ${NOW}),
+      services_owned = $8, jobs_moved = $9
     WHERE node_id = $1 AND owner = $2 AND lease_until > ${NOW}
-  RETURNING node_id`;
+  ${OUTAGE}`;
+
+/** How long what runs has when maintenance begins of a node that is not drained. */
+const MAINTENANCE_DRAIN_MS = 300_000;
+
+const ORDERS: Readonly<Record<NodeOrder["kind"], string>> = {
+  drain: `drain_until = ${NOW} + $2, drain_services_last = $3, drain_requested_at = ${NOW}`,
+  undrain: ["drain_until", "drain_requested_at"]
+    .map((column) => `${column} = CASE WHEN maintenance = 1 THEN ${column} END`)
+    .join(", "),
+  begin_maintenance: `maintenance = 1, maintenance_reason = $2,
+    drain_until = coalesce(drain_until, ${NOW} + ${MAINTENANCE_DRAIN_MS}), drain_requested_at = coalesce(drain_requested_at, ${NOW})`,
+  end_maintenance:
+    "maintenance = 0, maintenance_reason = NULL, drain_until = NULL, drain_requested_at = NULL",
+};
 
 export class PostgresNodes implements NodeRecords {
   readonly #config: ConnectionConfig;
@@ -76,21 +118,38 @@ export class PostgresNodes implements NodeRecords {
     this.#server = server;
   }
 
-  async register(entry: NodeEntry, leaseMs: number, replaced: Replaceable): Promise<NodeRecord | null> {
+  async register(entry: NodeEntry, leaseMs: number, replaced: Replaceable): Promise<Registration> {
     const { nodeId, owner, name, address, version, labels, pools, totals } = entry;
     const isAny = replaced === "any";
     const json = [labels, pools, totals].map((value) => JSON.stringify(value));
     const given = [nodeId, owner, name, address, version, ...json, leaseMs, isAny ? [] : replaced, isAny];
-    if ((await this.#run("register_node", REGISTER, given)).length > 0) return null;
+    const [registered] = await this.#run<OutageRow>("register_node", REGISTER, given);
+    if (registered !== undefined) return renewalOf(registered);
     const [row] = await this.#run<Row>("find_node", `${READ} WHERE node_id = $1`, [nodeId]);
-    return row === undefined ? null : recordOf(row);
+    // It was removed meanwhile.
+    return row === undefined ? this.register(entry, leaseMs, replaced) : { taken: recordOf(row) };
   }
 
-  async renew(node: Pick<NodeEntry, "nodeId" | "owner">, leaseMs: number, load: NodeLoad): Promise<boolean> {
-    const { reserved, jobsOwned, tasksRunning, connectedTo } = load;
-    const counts = [JSON.stringify(reserved), jobsOwned, tasksRunning];
-    const given = [node.nodeId, node.owner, leaseMs, ...counts, connectedTo];
-    return (await this.#run("renew_node", RENEW, given)).length > 0;
+  async renew(
+    node: Pick<NodeEntry, "nodeId" | "owner">,
+    leaseMs: number,
+    load: NodeLoad,
+  ): Promise<Renewal | null> {
+    const { reserved, jobsOwned, tasksRunning, connectedTo, servicesOwned, jobsMoved } = load;
+    const counts = [jobsOwned, tasksRunning, connectedTo, servicesOwned, jobsMoved];
+    const given = [node.nodeId, node.owner, leaseMs, JSON.stringify(reserved), ...counts];
+    const [row] = await this.#run<OutageRow>("renew_node", RENEW, given);
+    return row === undefined ? null : renewalOf(row);
+  }
+
+  async order(nodeId: string, order: NodeOrder): Promise<NodeRecord | null> {
+    const { kind } = order;
+    const given: unknown[] = [nodeId];
+    if (kind === "drain") given.push(order.deadlineMs, Number(order.servicesLast));
+    if (kind === "begin_maintenance") given.push(order.reason);
+    const text = `UPDATE nodes SET ${ORDERS[kind]} WHERE node_id = $1 RETURNING *, ${STATUS}`;
+    const [row] = await this.#run<Row>(`order_${kind}`, text, given);
+    return row === undefined ? null : recordOf(row);
   }
 
   async leave({ nodeId, owner }: Pick<NodeEntry, "nodeId" | "owner">): Promise<void> {
@@ -174,5 +233,21 @@ function recordOf(row: Row): NodeRecord {
     heartbeatAtMs: row.heartbeat_at,
     leaseUntilMs: row.lease_until,
     connectedNodes: JSON.parse(row.connected_json) as NodeRecord["connectedNodes"],
+    drainUntilMs: row.drain_until,
+    maintenanceReason: row.maintenance_reason,
+    servicesOwned: row.services_owned,
+    jobsMoved: row.jobs_moved,
+  };
+}
+
+function renewalOf(row: OutageRow): Renewal {
+  if (row.drain_left === null || row.drain_requested_at === null) return { outage: null };
+  return {
+    outage: {
+      kind: row.maintenance === 1 ? "maintenance" : "draining",
+      requestedAtMs: row.drain_requested_at,
+      leftMs: row.drain_left,
+      servicesLast: row.drain_services_last === 1,
+    },
   };
 }
