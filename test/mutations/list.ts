@@ -6,6 +6,7 @@ import { bundleMutations } from "./bundles.ts";
 import { cliMutations } from "./cli.ts";
 import { clusterMutations } from "./cluster.ts";
 import { doorMutations } from "./doors.ts";
+import { drainMutations } from "./drain.ts";
 import { engineMutations } from "./engine.ts";
 import { executionMutations } from "./execution.ts";
 import { filesMutations } from "./files.ts";
@@ -29,6 +30,7 @@ export const mutations: readonly Mutation[] = [
   ...postgresMutations,
   ...clusterMutations,
   ...nodesMutations,
+  ...drainMutations,
   ...doorMutations,
   ...launchMutations,
   ...httpMutations,

@@ -4,9 +4,13 @@
 // I20. No two attempts of a task run at once, whichever node owns the job: the commands of a node end before others may take its
 //      jobs over (checker.ts).
 // I21. Every open job is carried on by a living node in the end.
+// I22. A node that is drained ends with no jobs and no attempts, whenever it was asked; others have what it had, which nothing
+//      was lost of or done twice, and attempts that were ended for it count as none (checker.ts).
 
+import assert from "node:assert/strict";
 import { Membership } from "../../src/cluster/membership.ts";
 import type { NodeRecords } from "../../src/cluster/nodes.ts";
+import type { DrainOrder } from "../../src/engine/drain.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { isTerminal, JournalUnavailable } from "../../src/engine/journal.ts";
 import type { Clock } from "../../src/engine/ports.ts";
@@ -105,7 +109,53 @@ export class Cluster {
       if (life === undefined || !this.table.isLiving(owner) || !life.process.engine.holds(jobId))
         return false;
     }
-    return true;
+    return this.#drained().every(({ process }) => process.engine.openJobs === 0);
+  }
+
+  #drained(): readonly Life[] {
+    return this.#nodes.flatMap(({ nodeId, life }) =>
+      this.table.outageOf(nodeId) === null ? [] : (life ?? []),
+    );
+  }
+
+  /** When nothing happens any more (I22). */
+  judge(): void {
+    for (const { process } of this.#drained()) {
+      const { engine, runner } = process;
+      this.#world.counts.add("node that ended without work");
+      assert.equal(engine.openJobs, 0, "I22: a node that is drained has no jobs");
+      assert.equal(runner.attempts, 0, "I22: a node that is drained has no attempts");
+    }
+  }
+
+  /** Whether somebody would take work over. */
+  get #hasReadyNode(): boolean {
+    return this.#nodes.some(({ nodeId, life }) => life !== null && this.table.outageOf(nodeId) === null);
+  }
+
+  planDrain(delayMs: number): void {
+    const { random } = this.#world;
+    this.#world.plan(delayMs, null, () => this.#drain(random.pick(this.#nodes)));
+  }
+
+  /** Somebody asks for it, in the database. Sooner or later that is taken back, unless others can do the work. */
+  #drain({ nodeId }: SimNode): void {
+    const world = this.#world;
+    const { random, counts } = world;
+    const { leaseMs } = this.#options;
+    const deadlineMs = random.pick([0, random.between(1, leaseMs), random.between(1, 5_000)]);
+    this.table.order(nodeId, { kind: "drain", deadlineMs, servicesLast: random.chance(0.7) });
+    counts.add("drain");
+    const isMaintenance = random.chance(0.3);
+    if (isMaintenance) {
+      counts.add("maintenance");
+      this.table.order(nodeId, { kind: "begin_maintenance", reason: null });
+    }
+    if (this.#hasReadyNode && random.chance(0.3)) return;
+    world.plan(random.between(1, 2 * leaseMs), null, () => {
+      if (this.table.outageOf(nodeId) !== null) counts.add("drain that was cancelled");
+      this.table.order(nodeId, { kind: isMaintenance ? "end_maintenance" : "undrain" });
+    });
   }
 
   // ----------------------------------------------------------------------------------------------- disasters
@@ -133,7 +183,7 @@ export class Cluster {
     world.counts.add("crash");
     world.end(process!);
     node.life = null;
-    const isLast = this.#lives().length === 0;
+    const isLast = !this.#hasReadyNode;
     if (isLast || this.#isAtPeace) this.#start(node);
     else if (world.random.chance(0.6)) {
       world.plan(world.random.between(0, 2 * this.#options.leaseMs), null, () => this.#start(node));
@@ -185,6 +235,9 @@ export class Cluster {
     // A renewal that is late already may still cost a lease.
     this.#world.plan(2 * this.#options.leaseMs, null, () => {});
     this.#downUntilMs = 0;
+    // Some that are drained stay so, and one does the work.
+    for (const [i, { nodeId }] of this.#nodes.entries())
+      if (i === 0 || this.#world.random.chance(0.5)) this.table.order(nodeId, { kind: "end_maintenance" });
     for (const node of this.#nodes) {
       node.cutOffUntilMs = 0;
       if (node.life === null) this.#start(node);
@@ -239,6 +292,9 @@ export class Cluster {
         engine.giveUp(reason);
       },
       ended: () => runner.ended(),
+      drain: (order: DrainOrder) => engine.drain(order),
+      undrain: () => engine.undrain(),
+      jobsLeft: () => engine.jobsLeft(),
       mayRunUntil: (steadyMs: number) =>
         runner.mayRunFor(clock.realMs(steadyMs - clock.steadyMs()), () => membership.check()),
     };
@@ -298,6 +354,7 @@ export class Cluster {
       leave: (node) => ask(() => table.leave(node)),
       all: () => ask(() => [...table.rows.values()]),
       living: () => ask(() => table.living()),
+      order: (nodeId, order) => ask(() => table.order(nodeId, order)),
     };
   }
 }

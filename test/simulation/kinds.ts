@@ -49,6 +49,12 @@ export const clusterKinds = [
   "takeover whose answer was lost",
   "command ended by the guard",
   "start refused behind the lease",
+  "drain",
+  "maintenance",
+  "drain that was cancelled",
+  "node that ended without work",
+  "job that was handed over",
+  "attempt ended for a drain",
 ] as const;
 
 /** What happens in worlds with a disk alone. */
@@ -149,7 +155,9 @@ function kindOf({ type, payload, error }: SeenEvent): Kind | null {
     case "sandbox_job_failed":
       return error?.code === "executor.timeout" ? "attempt timeout of a command" : null;
     case "executor_interrupted":
-      return "interrupted attempt";
+      return payload.reason === "its node is drained" ? "attempt ended for a drain" : "interrupted attempt";
+    case "job_handed_over":
+      return "job that was handed over";
     case "sensor_observed":
       return "file" in (payload.seen as object) ? "file sensor" : kindOfTick(payload.seen as object);
     case "message_dead_lettered":

@@ -116,6 +116,7 @@ async function live(world: World, random: Random, isCrowded: boolean, hard: bool
   await run(world);
   judgeIdle(world.journal.jobs);
   await makePeace(world, clients, people);
+  world.cluster?.judge();
   for (const client of clients) judge(world, client, people);
   await world.disk?.compare(world.journal);
   const stored = [...world.journal.jobs.values()];
@@ -174,6 +175,9 @@ function planDisasters(world: World): void {
   if (world.cluster !== null) {
     for (let n = random.below(8); n > 0; n--)
       world.cluster.planDisaster(random.between(1, 2 * DISASTER_SPAN_MS));
+    for (let n = random.below(5); n > 0; n--) {
+      world.cluster.planDrain(random.between(1, random.pick([300, DISASTER_SPAN_MS])));
+    }
     return;
   }
   for (let n = random.below(5); n > 0; n--) {

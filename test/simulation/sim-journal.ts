@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import {
   type CommitAnswer,
+  isTerminal,
   type JobChanges,
   type JobImage,
   type Journal,
@@ -105,8 +106,13 @@ async function commit(world: World, process: Process, batch: readonly JobChanges
   if (isUnknown && reach === "answered" && random.chance(0.5))
     throw new JournalUnavailable("The disk failed.", "unknown");
   if (batch.length > 0 && random.chance(faults.jobUnwritable)) {
-    counts.add("job that cannot be written");
-    world.unwritable.add(batch[random.below(batch.length)]!.jobId);
+    const { jobId } = batch[random.below(batch.length)]!;
+    const stored = world.journal.jobs.get(jobId);
+    // Its end may be written already, by a commit whose answer was lost.
+    if (stored === undefined || !isTerminal(stored.progress.status)) {
+      counts.add("job that cannot be written");
+      world.unwritable.add(jobId);
+    }
   }
   const taken = batch.filter(({ jobId }) => !world.unwritable.has(jobId));
   const { disk } = world;

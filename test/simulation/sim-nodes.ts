@@ -1,15 +1,26 @@
 // The rows of nodes in the simulated database, by its clock, and what they say of who may claim a job: a model of
 // src/store/postgres/nodes.ts and of the journal's claim there.
 
-import type { NodeEntry, NodeLoad, NodeRecord, Replaceable } from "../../src/cluster/nodes.ts";
+import type {
+  NodeEntry,
+  NodeLoad,
+  NodeOrder,
+  NodeRecord,
+  Outage,
+  Registration,
+  Renewal,
+  Replaceable,
+} from "../../src/cluster/nodes.ts";
 import { nodeOf } from "../../src/cluster/nodes.ts";
 import type { StoredJob } from "../support/memory-journal.ts";
 
 /** How long others leave a job alone whose recovery mode is local_restart. */
 const GRACE_MS = 60_000;
+const MAINTENANCE_DRAIN_MS = 5_000;
 
 export class SimNodes {
   readonly rows = new Map<string, NodeRecord>();
+  readonly #outages = new Map<string, { readonly outage: Outage; readonly untilMs: number }>();
   readonly #nowMs: () => number;
 
   /** @param nowMs the database's clock */
@@ -17,31 +28,75 @@ export class SimNodes {
     this.#nowMs = nowMs;
   }
 
-  register(entry: NodeEntry, leaseMs: number, replaced: Replaceable): NodeRecord | null {
+  register(entry: NodeEntry, leaseMs: number, replaced: Replaceable): Registration {
     const nowMs = this.#nowMs();
     const row = this.rows.get(entry.nodeId);
     const isMine = row === undefined || replaced === "any" || replaced.includes(row.owner);
-    if (!isMine && row.leaseUntilMs > nowMs) return row;
+    if (!isMine && row.leaseUntilMs > nowMs) return { taken: row };
+    const isSameProgram = row !== undefined && replaced !== "any" && replaced.includes(row.owner);
+    if (this.#outages.get(entry.nodeId)?.outage.kind === "draining" && !isSameProgram)
+      this.#outages.delete(entry.nodeId);
     this.rows.set(entry.nodeId, {
       ...entry,
       reserved: {},
       jobsOwned: 0,
       tasksRunning: 0,
+      servicesOwned: 0,
+      jobsMoved: 0,
+      drainUntilMs: null,
+      maintenanceReason: null,
       status: "ready",
       startedAtMs: nowMs,
       heartbeatAtMs: nowMs,
       leaseUntilMs: nowMs + leaseMs,
       connectedNodes: [],
     });
-    return null;
+    return { outage: this.outageOf(entry.nodeId) };
   }
 
-  renew({ nodeId, owner }: Pick<NodeEntry, "nodeId" | "owner">, leaseMs: number, load: NodeLoad): boolean {
+  renew(
+    { nodeId, owner }: Pick<NodeEntry, "nodeId" | "owner">,
+    leaseMs: number,
+    load: NodeLoad,
+  ): Renewal | null {
     const nowMs = this.#nowMs();
     const row = this.rows.get(nodeId);
-    if (row?.owner !== owner || row.leaseUntilMs <= nowMs) return false;
+    if (row?.owner !== owner || row.leaseUntilMs <= nowMs) return null;
     this.rows.set(nodeId, { ...row, ...load, heartbeatAtMs: nowMs, leaseUntilMs: nowMs + leaseMs });
-    return true;
+    return { outage: this.outageOf(nodeId) };
+  }
+
+  outageOf(nodeId: string): Outage | null {
+    const asked = this.#outages.get(nodeId);
+    return asked === undefined ? null : { ...asked.outage, leftMs: asked.untilMs - this.#nowMs() };
+  }
+
+  order(nodeId: string, order: NodeOrder): NodeRecord | null {
+    const requestedAtMs = this.#nowMs();
+    const before = this.#outages.get(nodeId);
+    switch (order.kind) {
+      case "drain": {
+        const kind = before?.outage.kind ?? "draining";
+        const outage = { kind, requestedAtMs, leftMs: 0, servicesLast: order.servicesLast };
+        this.#outages.set(nodeId, { outage, untilMs: requestedAtMs + order.deadlineMs });
+        break;
+      }
+      case "undrain":
+        if (before?.outage.kind === "draining") this.#outages.delete(nodeId);
+        break;
+      case "begin_maintenance": {
+        const asked = { requestedAtMs, leftMs: 0, servicesLast: true, ...before?.outage };
+        const untilMs = before?.untilMs ?? requestedAtMs + MAINTENANCE_DRAIN_MS;
+        this.#outages.set(nodeId, { outage: { ...asked, kind: "maintenance" }, untilMs });
+        break;
+      }
+      case "end_maintenance":
+        this.#outages.delete(nodeId);
+        break;
+      default:
+        order satisfies never;
+    }
+    return this.rows.get(nodeId) ?? null;
   }
 
   leave({ nodeId, owner }: Pick<NodeEntry, "nodeId" | "owner">): void {
@@ -61,6 +116,7 @@ export class SimNodes {
   mayClaim({ owner, insert }: StoredJob, claimant: string): boolean {
     if (this.isLiving(owner)) return false;
     if (insert.recoveryPolicy !== "local_restart" || nodeOf(owner) === nodeOf(claimant)) return true;
+    if (this.outageOf(nodeOf(owner)) !== null) return true;
     const row = this.rows.get(nodeOf(owner));
     return row === undefined || row.leaseUntilMs + GRACE_MS <= this.#nowMs();
   }

@@ -209,6 +209,11 @@ export class SimRunner implements TaskRunner {
 
   send(): void {}
 
+  /** Those that run. */
+  get attempts(): number {
+    return this.#running.size;
+  }
+
   /** Resolves when nothing runs. */
   async ended(): Promise<void> {
     if (this.#running.size > 0) await new Promise<void>((resolve) => this.#waiters.push(resolve));
