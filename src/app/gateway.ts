@@ -57,6 +57,7 @@ export function openGateway(config: Config, core: Core) {
     blueprints,
     webUiPorts,
     secrets,
+    closed: () => engine.closed,
     clock,
   });
   const runs = new Runs({ records, acceptance, launcher, turns, ownership, clock, newId, newTraceId });

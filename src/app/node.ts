@@ -104,6 +104,15 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
       engine().giveUp(reason);
       tasks.leaseLost();
     },
+    drain(order) {
+      engine().drain(order);
+      tasks.host.drain(order.deadlineMs);
+    },
+    undrain() {
+      engine().undrain();
+      tasks.host.undrain();
+    },
+    jobsLeft: () => engine().jobsLeft(),
     ended: () => runner.ended(),
     mayRunUntil: (steadyMs) => runner.mayRunUntil(steadyMs, () => membership.check()),
   };

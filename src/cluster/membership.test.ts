@@ -381,7 +381,7 @@ describe("a node that is drained", () => {
   test("takes nothing on when it begins in maintenance", async () => {
     const h = new Harness();
     h.outage = { ...asked, kind: "maintenance", leftMs: -5 };
-    await h.membership.join(h.work, []);
+    await h.membership.join(h.work, null, []);
     await h.membership.start();
     assert.match(h.done[1]!, /^drain until -5, services last: Node one is in maintenance/);
     assert.ok(!h.done.includes("look"));

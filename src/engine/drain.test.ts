@@ -255,11 +255,14 @@ describe("a part that hands a job over", () => {
 });
 
 describe("a drain", () => {
-  test("refuses new jobs and nothing else, until it is cancelled", async () => {
+  test("says that no new jobs are to come, and hands over at once what comes even so", async () => {
     const h = new EngineHarness();
     const jobId = await h.submit(twoCommands);
     await drain(h);
-    await assert.rejects(h.submit(twoCommands), { name: "EngineUnavailable", message: REASON });
+    const submission = submissionOf(twoCommands);
+    const { jobId: late, ended } = await h.do(h.engine.submit(submission));
+    assert.deepEqual([h.job(late).owner, ended], [FREE_OWNER, null]);
+    assert.equal(h.starts.length, 1);
     assert.equal(h.engine.unavailable, null);
     assert.equal(h.engine.closed, REASON);
     assert.equal((await h.do(h.engine.pause(jobId))).kind, "done");

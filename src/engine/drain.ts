@@ -18,7 +18,7 @@ export interface DrainOrder {
   /** When attempts that still run are asked to end, on the steady clock. */
   readonly deadlineMs: number;
   readonly servicesLast: boolean;
-  /** Why no new jobs are accepted: a sentence for those who submit one, with the next step. */
+  /** Why no new jobs are to be begun here: a sentence for those who submit one, with the next step. */
   readonly reason: string;
 }
 

@@ -88,7 +88,7 @@ export class Engine implements TaskListener, JobControl {
     return this.#stopReason ?? this.#absence ?? this.#barrier.storeProblem;
   }
 
-  /** Why no new jobs are accepted; null while they are. */
+  /** Why no new jobs are to be begun here; null while they are. What is submitted even so is handed over at once. */
   get closed(): string | null {
     return this.unavailable ?? this.#drain?.reason ?? null;
   }
@@ -171,8 +171,7 @@ export class Engine implements TaskListener, JobControl {
   }
 
   #mustTake(submissions: readonly Submission[]): void {
-    const { closed } = this;
-    if (closed !== null) throw new EngineUnavailable(closed);
+    this.#mustAccept();
     if (this.#jobs.size + submissions.length > limits.openJobsMax) {
       throw new EngineUnavailable(
         `At most ${limits.openJobsMax} jobs may be open, and ${this.#jobs.size} are; wait until some have ended.`,
@@ -187,6 +186,7 @@ export class Engine implements TaskListener, JobControl {
 
   #accept(submission: Submission, agents: AgentState[] | undefined): Job {
     const job = submittedJob(submission, this.#context, agents);
+    job.isLeaving = this.#drain?.includes(job) ?? false;
     this.#jobs.add(job);
     start(job);
     this.#loop.changed(job);
@@ -345,8 +345,8 @@ export class Engine implements TaskListener, JobControl {
   }
 
   /**
-   * Has every job leave (drain.ts): no new one is accepted, and none begins an attempt here. May be called again with another
-   * order.
+   * Has every job leave (drain.ts): none begins an attempt here, those included that are submitted later. May be called again
+   * with another order.
    */
   drain(order: DrainOrder): void {
     if (this.#drain !== null) this.#drain.begin(order);

@@ -38,6 +38,8 @@ export interface AcceptanceParts {
   readonly blueprints: Blueprints;
   readonly webUiPorts: Pick<WebUiPorts, "candidates" | "refusal">;
   readonly secrets: ConfigurationSecrets;
+  /** Why no run is to begin on this node; null while they are. */
+  readonly closed: () => string | null;
   readonly clock: Clock;
 }
 
@@ -82,11 +84,13 @@ export class Acceptance {
    * Checks everything about a run; writes nothing.
    *
    * @param job as it is, or as it is about to be inserted
-   * @throws DomainError `validation_failed` with every mistake; `requirements_not_met`, `no_free_port`; `conflict` when the
+   * @throws DomainError `unavailable` while this node is drained; `validation_failed` with every mistake; `requirements_not_met`, `no_free_port`; `conflict` when the
    *   job's content is gone; `blueprint_busy` while its blueprint is being removed; for a job that is not ready what
    *   Blueprints.forJob throws
    */
   async check(job: JobDefinition, { inputs, configOverrides }: AskedRun): Promise<AcceptableRun> {
+    const closed = this.#parts.closed();
+    if (closed !== null) throw new DomainError("unavailable", closed);
     const blueprintId = blueprintOf(job);
     if (blueprintId !== null) await this.#parts.blueprints.refuseRemoving(blueprintId);
     if (configOverrides !== null && job.source.kind === "bundle") throw overridesRefused();

@@ -80,10 +80,20 @@ export const drainMutations: readonly Mutation[] = [
   ...of("src/engine/engine.ts", drain, [
     [
       "a job that was being taken over when a drain began stays",
-      "job.isLeaving = this.#drain?.includes(job) ?? false;",
-      "",
+      "job.isLeaving = this.#drain?.includes(job) ?? false;\n    goOn",
+      "goOn",
     ],
     ["new jobs are accepted in a drain", "?? this.#drain?.reason ?? null;", "?? null;"],
+    [
+      "what is submitted in a drain begins here",
+      "job.isLeaving = this.#drain?.includes(job) ?? false;\n    this.#jobs.add(job);\n    start(job);",
+      "this.#jobs.add(job);\n    start(job);",
+    ],
+    [
+      "a job that ends elsewhere counts as ended for who has submitted it",
+      "const hasEnded = isOver(job) && !this.holds(jobId);",
+      "const hasEnded = !this.holds(jobId);",
+    ],
     ["workers that never end hold up a drain", "if (job.isLeaving) stopEndless(job);", ""],
   ]),
   ...of("src/store/postgres/journal.ts", rows, [

@@ -172,3 +172,35 @@ test("with the shortest lease too attempts go on while their owner answers", asy
   }
   assert.deepEqual(stopped, []);
 });
+
+test("a host that is drained refuses what waits and what comes, and ends at its deadline what still runs", async () => {
+  const { time, host, owner, stopped, slots } = started();
+  const kinds = () => owner.take().map((frame) => ("message" in frame ? frame.message?.kind : null));
+  owner.send({ kind: "request", key: "j/2/1", number: 2, pool: "default", slots: 1 });
+  host.drain(time.nowMs + 5_000);
+  owner.send({ kind: "request", key: "j/3/1", number: 3, pool: "default", slots: 1 });
+  assert.deepEqual(kinds(), ["refused", "refused"]);
+  assert.equal(slots.snapshot().default?.queued, 0);
+  const beganMs = time.nowMs;
+  while (stopped.length === 0) assert.ok(await time.step());
+  assert.deepEqual(stopped, [ref]);
+  assert.equal(time.nowMs, beganMs + 5_000);
+  host.taskEnded(ref, { kind: "interrupted", reason: "stopped" });
+  assert.equal(slots.snapshot().default?.in_use, 0);
+  owner.take();
+  host.undrain();
+  owner.send({ kind: "request", key: "j/3/1", number: 4, pool: "default", slots: 1 });
+  assert.deepEqual(kinds(), ["granted"]);
+});
+
+test("an attempt whose slots were granted before a drain runs until the deadline, and not behind it", async () => {
+  const { time, host, owner, stopped } = started();
+  host.taskEnded(ref, done);
+  owner.send({ kind: "request", key: "j/2/1", number: 2, pool: "default", slots: 1 });
+  host.drain(time.nowMs + 5_000);
+  const late = { ...ref, taskSeq: 2 };
+  const beganMs = time.nowMs;
+  while (time.nowMs < beganMs + 5_000) await time.step();
+  owner.send({ kind: "start", task: { ref: late } as TaskStart, outputs: [] });
+  assert.deepEqual(stopped, [late]);
+});

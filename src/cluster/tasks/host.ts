@@ -55,8 +55,9 @@ interface Session {
   readonly owner: string;
   readonly link: Link<ToOwner, ToHost>;
   connection: Connection<FromHost, FromOwner> | null;
-  /** Keys that wait for slots or have them, with the numbers of their requests. */
+  /** Keys that wait for slots or have them, with the numbers of their requests; and those of them that wait. */
   readonly keys: Map<string, number>;
+  readonly waiting: Set<string>;
   /** When its lease is over, by this node's steady clock. */
   validUntilMs: number;
   pings: number;
@@ -73,6 +74,9 @@ export class TaskHost implements TaskListener {
   readonly #attempts = new Map<string, Attempt>();
   /** Of owners whose earlier attempts still end here. */
   #greetings: (() => void)[] = [];
+  /** When attempts are ended that still run, on the steady clock; null while new ones are taken. */
+  #drainUntilMs: number | null = null;
+  #cancelDrain = () => {};
 
   constructor(parts: HostParts) {
     this.#parts = parts;
@@ -139,6 +143,7 @@ export class TaskHost implements TaskListener {
       this.#parts.slots.release(foreignKey);
       return;
     }
+    session.waiting.delete(key);
     session.link.send({
       kind: "granted",
       key,
@@ -150,6 +155,29 @@ export class TaskHost implements TaskListener {
   /** Tells the owners what is free in pools for which nobody waits. */
   tellFree(pools: Readonly<Record<string, number>>): void {
     for (const { link } of this.#sessions.values()) link.send({ kind: "free", pools });
+  }
+
+  /** Takes no attempts any more: requests are refused, and what runs at the deadline is ended. */
+  drain(deadlineMs: number): void {
+    const { clock, runner } = this.#parts;
+    this.#drainUntilMs = deadlineMs;
+    this.#cancelDrain();
+    this.#cancelDrain = clock.after(Math.max(0, deadlineMs - clock.steadyMs()), () => {
+      for (const { ref } of this.#attempts.values()) runner.stop(ref);
+    });
+    for (const session of this.#sessions.values())
+      for (const key of [...session.waiting]) this.#refuse(session, key);
+  }
+
+  undrain(): void {
+    this.#drainUntilMs = null;
+    this.#cancelDrain();
+  }
+
+  #refuse(session: Session, key: string): void {
+    const number = session.keys.get(key)!;
+    this.#release(session, key);
+    session.link.send({ kind: "refused", key, number });
   }
 
   // ------------------------------------------------------------------------------ reports of the runner
@@ -231,6 +259,7 @@ export class TaskHost implements TaskListener {
       }),
       connection: null,
       keys: new Map(),
+      waiting: new Set(),
       validUntilMs: this.#parts.clock.steadyMs() + this.#parts.leaseMs,
       pings: 0,
       pingsSentMs: new Map(),
@@ -298,8 +327,13 @@ export class TaskHost implements TaskListener {
       case "request": {
         const { key, number, pool } = message;
         session.keys.set(key, number);
+        if (this.#drainUntilMs !== null) {
+          this.#refuse(session, key);
+          return;
+        }
         const grant = slots.request(foreignKey(session, key), pool, message.slots, "here");
-        if (grant.kind === "granted") this.granted(foreignKey(session, key), grant.lease);
+        if (grant.kind === "queued") session.waiting.add(key);
+        else if (grant.kind === "granted") this.granted(foreignKey(session, key), grant.lease);
         else if (grant.kind === "unsatisfiable") {
           session.keys.delete(key);
           session.link.send({ kind: "refused", key, number });
@@ -314,6 +348,8 @@ export class TaskHost implements TaskListener {
         const { task, outputs } = message;
         this.#attempts.set(slotsKey(task.ref), { ref: task.ref, session, outputs });
         runner.start(task);
+        // Its slots were granted before.
+        if (this.#isOverdue) runner.stop(task.ref);
         return;
       }
       case "stop":
@@ -330,11 +366,16 @@ export class TaskHost implements TaskListener {
     }
   }
 
+  get #isOverdue(): boolean {
+    return this.#drainUntilMs !== null && this.#parts.clock.steadyMs() >= this.#drainUntilMs;
+  }
+
   #isOf(session: Session, ref: TaskRef): boolean {
     return this.#attempts.get(slotsKey(ref))?.session === session;
   }
 
   #release(session: Session, key: string): void {
+    session.waiting.delete(key);
     if (session.keys.delete(key)) this.#parts.slots.release(foreignKey(session, key));
   }
 

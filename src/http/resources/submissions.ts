@@ -12,6 +12,7 @@ import {
   submittedManifest,
   type Untraced,
 } from "../../launch/submissions.ts";
+import { DomainError } from "../../lib/domain-error.ts";
 import { Slices } from "../../lib/slices.ts";
 import { readSummary } from "../../runs/history/summary.ts";
 import { wholeJobOf } from "../../runs/job-records.ts";
@@ -43,6 +44,7 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
     const isWaiting = waits.isAsked(reply);
     const { body } = request;
     const known = body === undefined ? null : knownManifest(body.text);
+    refuseClosed(engine);
     const submitted = await holding(parts, async (held) => {
       const submission = known ?? (await read(parts, readBody(body), { text: () => body!.text, held }));
       return engine.submit({ ...submission, trace: parseTraceparent(request.headers.traceparent) });
@@ -68,6 +70,7 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
     if (!Array.isArray(items) || items.length > BATCH_ITEMS_MAX) {
       throw new ApiError(400, `items must be a list of at most ${BATCH_ITEMS_MAX} submissions`);
     }
+    refuseClosed(engine);
     const answers = await holding(parts, async (held) => {
       const taken = await readAll(parts, items, held);
       const trace = parseTraceparent(request.headers.traceparent);
@@ -89,6 +92,11 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts): void {
       }),
     );
   });
+}
+
+/** @throws DomainError `unavailable` while jobs leave this node */
+function refuseClosed({ closed }: Pick<Engine, "closed">): void {
+  if (closed !== null) throw new DomainError("unavailable", closed);
 }
 
 const answerOf = (one: SubmittedJob | Error): SubmittedJob | RefusedItem =>
