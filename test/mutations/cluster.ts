@@ -88,8 +88,8 @@ const leases: readonly Mutation[] = (
     ],
     [
       "a node works on though the database says that its lease is over",
-      "if (!isValid) {",
-      "if (!isValid && leaseMs < 0) {",
+      "if (renewal === null) {",
+      "if (renewal === null && leaseMs < 0) {",
       membership,
     ],
     [
