@@ -528,6 +528,17 @@ export type Doctor = {
   }[];
 };
 
+export type DrainNode = {
+  /**
+   * How long running attempts may go on; then they are ended, and made again on other nodes. Asked
+   * again, it counts from then.
+   */
+  readonly deadline_seconds?: number | undefined;
+
+  /** Whether jobs of type service stay until no other job is left. */
+  readonly services_last?: boolean | undefined;
+};
+
 /** Executor pools by name. */
 export type ExecutorPools = Readonly<
   Record<
@@ -1048,6 +1059,35 @@ export type Node = {
    * are closed.
    */
   readonly connected_nodes: readonly string[];
+};
+
+/**
+ * How far a node is with giving its work away, as it said with its last heartbeat: a second ago at
+ * most while it is drained.
+ */
+export type NodeDrain = {
+  readonly node_id: string;
+
+  /** draining and maintenance: it takes no work, and its jobs go to other nodes. */
+  readonly state: "ready" | "draining" | "maintenance" | "lost" | "left";
+
+  /** Jobs that are still there. */
+  readonly jobs_left: number;
+
+  /** Attempts that run there, those of other nodes' jobs included. */
+  readonly tasks_left: number;
+
+  /** Of the jobs those of type service. */
+  readonly services_left: number;
+
+  /** Jobs that have gone to other nodes. */
+  readonly moved: number;
+
+  /** When attempts that still run are ended; null: it is not drained. */
+  readonly deadline_at: string | null;
+
+  /** Why it is in maintenance. */
+  readonly reason: string | null;
 };
 
 /** A page of nodes, by name. */
@@ -1648,6 +1688,14 @@ export type ServicePage = {
   readonly unreachable_nodes: readonly string[];
 };
 
+export type SetMaintenance = {
+  /** Whether the node is to stay without work, also when its program starts again. */
+  readonly enabled: boolean;
+
+  /** For people. */
+  readonly reason?: string | undefined;
+};
+
 /** What became of each item. */
 export type StartedRuns = {
   /** In the order of the request. Each has id, and run when it has ended; or error. */
@@ -2015,6 +2063,8 @@ export const problemCodes = [
   "blueprint_in_use",
   /** This machine lacks what the package requires; errors names each requirement and what to do. */
   "requirements_not_met",
+  /** The program is the only node: set SVC_DATABASE_URL=postgres://… for all that are to be nodes of one cluster. */
+  "not_clustered",
   /** The resource has changed; the ETag header has the current one. Read it again, then retry. */
   "precondition_failed",
   /** The body is over the limit; send less. */
@@ -2233,6 +2283,25 @@ export interface Operations {
     readonly answer: undefined;
   };
 
+  /**
+   * Take a node out of work (POST /api/v1/nodes/{node_id}/drain)
+   *
+   * It takes no jobs and no attempts any more. Attempts that run may end until the deadline; then they
+   * are ended, which does not count against max_attempts. Each job goes to another node once none of its
+   * attempts runs, and goes on there where it stopped. Ends with undrain, or when the node's program
+   * starts again. A node learns of it with its next heartbeat, a few seconds later.
+   */
+  readonly drainNode: {
+    readonly request: {
+      readonly path: {
+        /** The node's id. */
+        readonly node_id: string;
+      };
+      readonly body: DrainNode;
+    };
+    readonly answer: NodeDrain;
+  };
+
   /** Get a blueprint (GET /api/v1/blueprints/{blueprint_id}) */
   readonly getBlueprint: {
     readonly request: {
@@ -2333,6 +2402,17 @@ export interface Operations {
       };
     };
     readonly answer: Node;
+  };
+
+  /** See how far a node is drained (GET /api/v1/nodes/{node_id}/drain) */
+  readonly getNodeDrain: {
+    readonly request: {
+      readonly path: {
+        /** The node's id. */
+        readonly node_id: string;
+      };
+    };
+    readonly answer: NodeDrain;
   };
 
   /**
@@ -3155,6 +3235,23 @@ export interface Operations {
   };
 
   /**
+   * Keep a node out of work, or let it work again (POST /api/v1/nodes/{node_id}/maintenance)
+   *
+   * Enabled, the node is drained within 300 seconds if it was not, and stays without work until this is
+   * taken back, also when its program starts again.
+   */
+  readonly setNodeMaintenance: {
+    readonly request: {
+      readonly path: {
+        /** The node's id. */
+        readonly node_id: string;
+      };
+      readonly body: SetMaintenance;
+    };
+    readonly answer: NodeDrain;
+  };
+
+  /**
    * Follow an operation (GET /api/v1/operations/{operation_id}/events/stream)
    *
    * Server-sent events: operation_pending, operation_running, operation_progress, then
@@ -3255,6 +3352,21 @@ export interface Operations {
         | undefined;
     };
     readonly answer: Response;
+  };
+
+  /**
+   * Let a drained node work again (POST /api/v1/nodes/{node_id}/undrain)
+   *
+   * Jobs that are still there go on; those that have gone stay where they are.
+   */
+  readonly undrainNode: {
+    readonly request: {
+      readonly path: {
+        /** The node's id. */
+        readonly node_id: string;
+      };
+    };
+    readonly answer: NodeDrain;
   };
 
   /**
@@ -3369,6 +3481,13 @@ export const operations = {
     answer: "none",
     takesKey: false,
   },
+  drainNode: {
+    method: "POST",
+    path: "/api/v1/nodes/{node_id}/drain",
+    body: "json",
+    answer: "json",
+    takesKey: false,
+  },
   getBlueprint: {
     method: "GET",
     path: "/api/v1/blueprints/{blueprint_id}",
@@ -3401,6 +3520,13 @@ export const operations = {
   getJob: { method: "GET", path: "/api/v1/jobs/{job_id}", body: "none", answer: "json", takesKey: false },
   getMetrics: { method: "GET", path: "/api/v1/metrics", body: "none", answer: "json", takesKey: false },
   getNode: { method: "GET", path: "/api/v1/nodes/{node_id}", body: "none", answer: "json", takesKey: false },
+  getNodeDrain: {
+    method: "GET",
+    path: "/api/v1/nodes/{node_id}/drain",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   getObservabilitySummary: {
     method: "GET",
     path: "/api/v1/runs/{run_id}/observability-summary",
@@ -3618,6 +3744,13 @@ export const operations = {
     answer: "json",
     takesKey: true,
   },
+  setNodeMaintenance: {
+    method: "POST",
+    path: "/api/v1/nodes/{node_id}/maintenance",
+    body: "json",
+    answer: "json",
+    takesKey: false,
+  },
   streamOperationEvents: {
     method: "GET",
     path: "/api/v1/operations/{operation_id}/events/stream",
@@ -3644,6 +3777,13 @@ export const operations = {
     path: "/api/v1/runs/{run_id}/logs/stream",
     body: "none",
     answer: "events",
+    takesKey: false,
+  },
+  undrainNode: {
+    method: "POST",
+    path: "/api/v1/nodes/{node_id}/undrain",
+    body: "none",
+    answer: "json",
     takesKey: false,
   },
   updateJob: {

@@ -128,4 +128,7 @@ export type CollectReport = AnswerOf<"collectGarbage">;
 export type CollectGarbage = BodyOf<"collectGarbage">;
 export type Node = ItemOf<"listNodes">;
 export type NodesQuery = QueryOf<"listNodes">;
+export type NodeDrain = AnswerOf<"getNodeDrain">;
+export type DrainNode = BodyOf<"drainNode">;
+export type SetMaintenance = BodyOf<"setNodeMaintenance">;
 export type Metrics = AnswerOf<"getMetrics">;

@@ -5,12 +5,15 @@ import type {
   CollectGarbage,
   CollectReport,
   Doctor,
+  DrainNode,
   Health,
   Metrics,
   Node,
+  NodeDrain,
   NodesQuery,
   RuntimeHealth,
   RuntimeStatus,
+  SetMaintenance,
   SystemSummary,
 } from "./records.ts";
 import type { CallOptions, Transport } from "./transport.ts";
@@ -60,6 +63,24 @@ export class SystemResource {
 
   node(nodeId: string, options: CallOptions = {}): Promise<Node> {
     return this.#transport.value("getNode", { path: { node_id: nodeId } }, options);
+  }
+
+  /** Has a node give its work to others. It returns at once; `nodeDrain` tells how far the node is. */
+  drainNode(nodeId: string, body: DrainNode = {}, options: CallOptions = {}): Promise<NodeDrain> {
+    return this.#transport.value("drainNode", { path: { node_id: nodeId }, body }, options);
+  }
+
+  undrainNode(nodeId: string, options: CallOptions = {}): Promise<NodeDrain> {
+    return this.#transport.value("undrainNode", { path: { node_id: nodeId } }, options);
+  }
+
+  /** Keeps a node without work, also when its program starts again, or lets it work again. */
+  setMaintenance(nodeId: string, body: SetMaintenance, options: CallOptions = {}): Promise<NodeDrain> {
+    return this.#transport.value("setNodeMaintenance", { path: { node_id: nodeId }, body }, options);
+  }
+
+  nodeDrain(nodeId: string, options: CallOptions = {}): Promise<NodeDrain> {
+    return this.#transport.value("getNodeDrain", { path: { node_id: nodeId } }, options);
   }
 
   metrics(options: CallOptions = {}): Promise<Metrics> {

@@ -71,6 +71,7 @@ export async function startProgram(
   const waits = new Waits({ feed: core.feed, clock: systemClock, stopping: stopping.signal });
   const servers: FastifyInstance[] = [];
   undo.defer(async () => {
+    await core.node?.drain(config.drainSeconds);
     engine.stop("The runtime is shutting down; try again once it has restarted.");
     stopping.abort();
     core.serviceRegistry.stop();

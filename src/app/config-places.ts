@@ -68,6 +68,13 @@ export const placeSettings = {
     fallback: () => 15,
     parse: wholeNumber(10, 300),
   }),
+  drainSeconds: setting<number>({
+    variable: "SVC_DRAIN_SECONDS",
+    meaning:
+      "With SVC_DATABASE_URL: seconds that running attempts have to end when the program is to stop and other nodes take its jobs. 0: two, and the jobs wait for the next start, or for the recovery mode of each.",
+    fallback: () => 30,
+    parse: wholeNumber(0, 86_400),
+  }),
   nodeHost: setting<string>({
     variable: "SVC_NODE_HOST",
     meaning:

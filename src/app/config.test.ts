@@ -135,6 +135,7 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
     [["zone=a, ex.org/gpu = l4,x=", { zone: "a", "ex.org/gpu": "l4", x: "" }]],
   ],
   ["SVC_NODE_LEASE_SECONDS", "nodeLeaseSeconds", 15, [["10", 10]]],
+  ["SVC_DRAIN_SECONDS", "drainSeconds", 30, [["0", 0]]],
   ["SVC_NODE_HOST", "nodeHost", "127.0.0.1", [["[::1]", "::1"]]],
   ["SVC_NODE_PORT", "nodePort", 55052, [["0", 0]]],
   [
@@ -284,6 +285,7 @@ const wrongTexts: Record<string, readonly string[]> = {
     Array.from({ length: 65 }, (_, n) => `l${n}=1`).join(),
   ],
   SVC_NODE_LEASE_SECONDS: ["9", "301"],
+  SVC_DRAIN_SECONDS: ["-1", "86401", "1.5"],
   SVC_NODE_HOST: ["a:1"],
   SVC_NODE_PORT: ["65536"],
   SVC_NODE_ADDRESS: ["a", "a:0", "a:65536", ":1", "fe80::1:65", "http://a:1", "a:1:2"],

@@ -5,7 +5,7 @@ import type { OwnNode } from "../cluster/cluster-nodes.ts";
 import { Membership, NodeTaken, type Work } from "../cluster/membership.ts";
 import { nodeNames } from "../cluster/node-names.ts";
 import { NodeWatch } from "../cluster/node-watch.ts";
-import type { NodeRecord } from "../cluster/nodes.ts";
+import type { NodeOrders, NodeRecord } from "../cluster/nodes.ts";
 import { clusterTasks } from "../cluster/tasks/cluster-tasks.ts";
 import type { KnownNode } from "../cluster/tasks/slots.ts";
 import { Peers } from "../cluster/wire/peers.ts";
@@ -13,6 +13,7 @@ import { openTaskStreams } from "../cluster/wire/task-stream.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
+import { limits } from "../engine/limits.ts";
 import type { EngineLog } from "../engine/ports.ts";
 import type { PoolSlots } from "../execution/pools.ts";
 import type { LocalTaskRunner } from "../execution/task-runner.ts";
@@ -29,6 +30,8 @@ const MESSAGE_BYTES_MIN = 16 * 1024 * 1024;
 const RENEWALS_PER_LEASE = 5;
 /** Attempts on other nodes get five seconds to end by themselves. */
 const STOP_MS = 8_000;
+/** How long it may take behind the deadline of a drain that attempts end which were asked to, and that their jobs are gone. */
+const END_MS_MAX = limits.killGraceMs + 5_000;
 
 export interface NodeParts {
   readonly identity: NodeIdentity;
@@ -116,11 +119,20 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     ended: () => runner.ended(),
     mayRunUntil: (steadyMs) => runner.mayRunUntil(steadyMs, () => membership.check()),
   };
+  const find = async (asked: string) => (await records.all()).find((one) => one.nodeId === asked) ?? null;
+  const orders: NodeOrders = {
+    find,
+    async order(asked, order) {
+      const row = await (asked === nodeId ? membership.order(order) : records.order(asked, order));
+      return row === null ? null : find(asked);
+    },
+  };
   let address: string | null = null;
   return {
     nodeId,
     owner,
     ownership,
+    orders,
     names: nodeNames(ownNode, (other) => watch.nameOf(other)),
     tasks,
     /** Listens for the other nodes. @returns control of jobs wherever they are. @throws StartFailed */
@@ -155,9 +167,41 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     async start(): Promise<void> {
       await Promise.all([membership.start(), watch.start()]);
     },
+    /**
+     * Has the jobs leave before the program ends, if another node takes them. Attempts that run have some time for it.
+     */
+    async drain(seconds: number): Promise<void> {
+      if (seconds === 0) return;
+      const deadlineMs = seconds * 1_000;
+      try {
+        const isReady = (other: NodeRecord) => other.nodeId !== nodeId && other.status === "ready";
+        if (!(await records.all()).some(isReady)) return;
+        await membership.order({ kind: "drain", deadlineMs, servicesLast: true });
+      } catch (error) {
+        if (!(error instanceof JournalUnavailable)) throw error;
+        log.warn(
+          { reason: error.message },
+          "this node cannot be drained: its jobs are taken over when it has left",
+        );
+        return;
+      }
+      let cancel = () => {};
+      const isLate = new Promise<void>((resolve) => {
+        cancel = systemClock.after(deadlineMs + END_MS_MAX, resolve);
+      });
+      // Behind the jobs those attempts that run for others.
+      await Promise.race([
+        isLate,
+        engine()
+          .drained()
+          .then(() => runner.ended()),
+      ]);
+      cancel();
+    },
     /** To be called when nothing runs here any more: other nodes may take over at once what is left. */
     async leave(): Promise<void> {
       watch.stop();
+      tasks.host.undrain();
       await membership.leave(await tasks.peers.stopAll(STOP_MS));
       // Else the process lives until the other nodes have missed this one for two leases.
       tasks.leaseLost();

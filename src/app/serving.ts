@@ -140,6 +140,7 @@ async function serveGateway(config: Config, core: Core, gateway: Gateway, servin
       ...sharedParts(config, core, serving),
       runTokens,
       config,
+      nodeOrders: core.node?.orders ?? null,
       checkFiles: () => checkFiles(config),
       processId: systemRandomness.id().slice(-8),
       stopping: serving.stopping,

@@ -1,11 +1,12 @@
 // The commands about the nodes of a cluster.
 
+import { drainCommands } from "./catalogue-node-drain.ts";
 import { command, remote, withServer } from "./catalogue-options.ts";
 import type { CommandGroup } from "./command.ts";
 
 export const node: CommandGroup = {
   name: "node",
-  summary: "List the nodes of the cluster.",
+  summary: "List the nodes of the cluster; take one out of work, and back.",
   commands: [
     command({
       usage: "node list",
@@ -13,5 +14,6 @@ export const node: CommandGroup = {
       options: remote,
       load: withServer(async () => (await import("./nodes.ts")).list),
     }),
+    ...drainCommands,
   ],
 };

@@ -106,6 +106,11 @@ export interface NodeRecords {
   order(nodeId: string, order: NodeOrder): Promise<NodeRecord | null>;
 }
 
+/** For those who ask nodes for something. */
+export interface NodeOrders extends Pick<NodeRecords, "order"> {
+  find(nodeId: string): Promise<NodeRecord | null>;
+}
+
 /** What is asked of the node; null: to work. */
 export interface Renewal {
   readonly outage: Outage | null;

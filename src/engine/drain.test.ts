@@ -333,6 +333,15 @@ describe("a drain", () => {
     assert.equal(h.stops.length, 1);
   });
 
+  test("does nothing at its deadline once the engine has stopped", async () => {
+    const h = new EngineHarness();
+    await h.submit(twoCommands);
+    await drain(h, { inMs: 1_000 });
+    h.engine.stop("The runtime is shutting down.");
+    await h.advance(1_000);
+    assert.deepEqual(h.stops, []);
+  });
+
   test("takes along what was being taken over when it began", async () => {
     const h = new EngineHarness();
     const jobId = await h.submit(twoCommands);

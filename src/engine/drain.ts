@@ -90,6 +90,11 @@ export class Drain {
     return this.#areServicesGoing || !isService(job);
   }
 
+  /** The engine stops: nothing happens at the deadline any more. */
+  stop(): void {
+    this.#cancelTimer();
+  }
+
   cancel(): void {
     this.#isCancelled = true;
     this.#cancelTimer();

@@ -382,6 +382,7 @@ export class Engine implements TaskListener, JobControl {
   /** Stops accepting and stepping; task outcomes are still kept. Running jobs stay open for the next owner. */
   stop(reason: string): void {
     this.#stopReason = reason;
+    this.#drain?.stop();
     this.#loop.stop();
   }
 

@@ -17,6 +17,7 @@ export type DomainErrorCode =
   | "blueprint_not_found"
   | "operation_not_found"
   | "node_not_found"
+  | "not_clustered"
   | "human_request_not_found"
   | "dead_letter_not_found"
   | "service_not_found"

@@ -222,6 +222,14 @@ test("the views of the system are as the document says", async () => {
   await judged("GET", `/nodes/${(items as readonly JsonObject[])[0]?.node_id}`);
 });
 
+test("what takes a node out of work is answered as the document says", async () => {
+  await judged("GET", "/nodes/none/drain");
+  for (const body of [{}, { deadline_seconds: 5 }, { deadline_seconds: -1 }])
+    await judged("POST", "/nodes/none/drain", { body });
+  await judged("POST", "/nodes/none/undrain");
+  for (const body of [{ enabled: true }, {}]) await judged("POST", "/nodes/none/maintenance", { body });
+});
+
 test("what is removed, and what would be, is told as the document says", async () => {
   for (const body of [{ dry_run: true }, {}, { older_than_days: 7, max_bytes: 1_000 }, { max_bytes: -1 }]) {
     await judged("POST", "/system/gc", { body });

@@ -85,6 +85,10 @@ export const problemCodes = {
     409,
     "This machine lacks what the package requires; errors names each requirement and what to do.",
   ),
+  not_clustered: kind(
+    409,
+    "The program is the only node: set SVC_DATABASE_URL=postgres://… for all that are to be nodes of one cluster.",
+  ),
   precondition_failed: kind(
     412,
     "The resource has changed; the ETag header has the current one. Read it again, then retry.",

@@ -1,0 +1,172 @@
+// Two real programs on one PostgreSQL, of which one is drained, kept in maintenance, and stopped: its jobs go on at the other
+// one.
+
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import type { JsonObject } from "../../src/engine/json.ts";
+import { type Gates, makeGates } from "../support/gates.ts";
+import {
+  ask,
+  assertProblem,
+  call,
+  createJob,
+  ended,
+  happens,
+  startGateway,
+  startRun,
+} from "../support/gateway-api.ts";
+import { executor, graph } from "../support/graphs.ts";
+import { returnPostgres, takePostgres } from "../support/postgres.ts";
+import { type Program, temporaryHome } from "../support/program.ts";
+import { until } from "../support/until.ts";
+
+let url: string;
+let folder: string;
+let gates: Gates;
+const homes: Record<string, string> = {};
+const nodes: Record<string, Program> = {};
+const ids: Record<string, string> = {};
+
+async function start(name: string): Promise<void> {
+  homes[name] ??= await temporaryHome();
+  nodes[name] = await startGateway({
+    home: homes[name],
+    env: {
+      SVC_DATABASE_URL: url,
+      SVC_BLOB_URL: pathToFileURL(folder).href,
+      SVC_SECRET_KEY: "00".repeat(32),
+      SVC_NODE_NAME: name,
+      SVC_DRAIN_SECONDS: "20",
+    },
+  });
+  const { node_id } = JSON.parse(await readFile(join(homes[name], "node.json"), "utf8")) as JsonObject;
+  ids[name] = String(node_id);
+}
+
+before(async () => {
+  [url, gates, folder] = await Promise.all([
+    takePostgres(),
+    makeGates(),
+    mkdtemp(join(tmpdir(), "troupe-shared-")),
+  ]);
+  for (const name of ["a", "b"]) await start(name);
+});
+after(async () => {
+  for (const node of Object.values(nodes)) await node.kill();
+  await Promise.all([
+    returnPostgres(url),
+    gates.remove(),
+    ...[folder, ...Object.values(homes)].map((path) => rm(path, { recursive: true, force: true })),
+  ]);
+});
+
+const node = (name: string): Program => nodes[name]!;
+const order = (at: string, name: string, verb: string, body: JsonObject = {}) =>
+  call(node(at), "POST", `/nodes/${ids[name]}/${verb}`, body);
+const drainOf = (at: string, name: string) => call(node(at), "GET", `/nodes/${ids[name]}/drain`);
+
+/** Two commands, one after the other, that wait until their gates are opened. */
+const twoGates = (first: string, second: string) =>
+  graph(
+    "gates",
+    [executor("first", ["cat", first], { max_attempts: 1 }), executor("second", ["cat", second])],
+    [["first", "second"]],
+  );
+
+async function running(at: string, name: string) {
+  const paths = [gates.pipe(`${name}-1`), gates.pipe(`${name}-2`)] as const;
+  const runId = await startRun(node(at), await createJob(node(at), twoGates(...paths)));
+  await happens(node(at), runId, "sandbox_job_started");
+  return { runId, open: (n: 0 | 1) => gates.open(paths[n]) };
+}
+
+/** The events of a run that has completed, in whose history nothing is missing. */
+async function completed(at: string, runId: string) {
+  const { run, events } = await ended(node(at), runId);
+  assert.equal(run.status, "completed");
+  assert.deepEqual(
+    events.map(({ id }) => id),
+    events.map((_, n) => n + 1),
+  );
+  return events;
+}
+
+describe("a node", () => {
+  test("that is drained lets its attempts end, gives its jobs away, and takes no new ones until that is taken back", async () => {
+    const { runId, open } = await running("a", "drained");
+    const asked = await order("b", "a", "drain", { deadline_seconds: 600 });
+    assert.equal(asked.state, "draining");
+    assert.notEqual(asked.deadline_at, null);
+    await until("a has heard of it", () => node("a").output().includes("this node is being drained"));
+    const jobId = await createJob(node("a"), graph("n", [executor("n", ["true"])]));
+    const refused = await ask(node("a"), "POST", `/jobs/${jobId}/runs`, { body: {} });
+    assert.match(String(assertProblem(refused, 503, "unavailable").detail), /Node a is being drained/);
+    assert.equal((await drainOf("a", "a")).jobs_left, 1);
+    await open(0);
+    await happens(node("b"), runId, "job_handed_over");
+    await open(1);
+    const events = await completed("b", runId);
+    const recovered = events.filter(({ type }) => type === "job_recovered");
+    assert.deepEqual(
+      recovered.map(({ payload }) => payload.handed_over),
+      [true],
+    );
+    assert.ok(!events.some(({ type }) => type === "executor_interrupted"));
+    const done = await until("a has no job left", async () => {
+      const drain = await drainOf("b", "a");
+      return drain.jobs_left === 0 && drain.tasks_left === 0 && Number(drain.moved) >= 1 ? drain : null;
+    });
+    assert.equal(done.services_left, 0);
+    assert.equal((await order("a", "a", "undrain")).state, "ready");
+    await completed("b", await startRun(node("a"), jobId));
+  });
+
+  test("ends at its deadline what still runs, which is made again elsewhere and counts as no attempt", async () => {
+    const { runId, open } = await running("a", "ended");
+    await order("a", "a", "drain", { deadline_seconds: 0 });
+    await happens(node("b"), runId, "executor_interrupted");
+    await happens(
+      node("b"),
+      runId,
+      ({ type, payload }) => type === "sandbox_job_started" && payload.attempt === 2,
+    );
+    await open(0);
+    await open(1);
+    await completed("b", runId);
+    await order("b", "a", "undrain");
+  });
+
+  test("stays in maintenance when its program starts again", async () => {
+    const asked = await order("b", "a", "maintenance", { enabled: true, reason: "new disk" });
+    assert.deepEqual([asked.state, asked.reason], ["maintenance", "new disk"]);
+    assertProblem(await ask(node("b"), "POST", `/nodes/${ids.a}/undrain`), 409, "conflict");
+    assertProblem(await ask(node("b"), "POST", "/nodes/node_none/undrain"), 404, "node_not_found");
+    assert.deepEqual(await node("a").stop(), { code: 0, signal: null });
+    assert.equal((await drainOf("b", "a")).state, "left");
+    assertProblem(await ask(node("b"), "POST", `/nodes/${ids.a}/drain`, { body: {} }), 409, "conflict");
+    await start("a");
+    assert.equal((await drainOf("a", "a")).state, "maintenance");
+    const jobId = await createJob(node("a"), graph("n", [executor("n", ["true"])]));
+    const refused = await ask(node("a"), "POST", `/jobs/${jobId}/runs`, { body: {} });
+    assert.match(String(assertProblem(refused, 503, "unavailable").detail), /Node a is in maintenance/);
+    assert.equal((await order("a", "a", "maintenance", { enabled: false })).state, "ready");
+    await completed("a", await startRun(node("a"), jobId));
+  });
+
+  test("that is stopped is drained first", async () => {
+    const { runId, open } = await running("b", "stopped");
+    const stopped = node("b").stop();
+    await until("b is drained", async () => (await drainOf("a", "b")).state === "draining");
+    await open(0);
+    await happens(node("a"), runId, "job_handed_over");
+    assert.deepEqual(await stopped, { code: 0, signal: null });
+    await open(1);
+    const events = await completed("a", runId);
+    assert.ok(!events.some(({ type }) => type === "executor_interrupted"));
+    assert.equal((await drainOf("a", "b")).state, "left");
+  });
+});
