@@ -16,7 +16,10 @@ import {
 /** Nodes that an overview is made of; the list has all. */
 const OVERVIEW_NODES_MAX = 1_000;
 
-type Row = Omit<NodeRecord, "owner" | "leaseUntilMs">;
+type Row = Omit<
+  NodeRecord,
+  "owner" | "leaseUntilMs" | "servicesOwned" | "jobsMoved" | "drainUntilMs" | "maintenanceReason"
+>;
 
 /** A node as it is shown. */
 export interface NodeView extends Omit<Row, "pools" | "reserved"> {
@@ -34,7 +37,7 @@ export interface ClusterTotals {
 
 /** The node that is asked. */
 export interface OwnNode extends Omit<NodeEntry, "owner" | "address"> {
-  load(): Omit<NodeLoad, "connectedTo">;
+  load(): Omit<NodeLoad, "connectedTo" | "servicesOwned" | "jobsMoved">;
 }
 
 /** All of it throws JournalUnavailable when the rows cannot be read. */
