@@ -2,6 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { startHere } from "../support/command-line.ts";
 import { ask, assertProblem } from "../support/gateway-api.ts";
 import { startGatewayHere } from "../support/in-process.ts";
 
@@ -32,4 +33,19 @@ test("what is asked of a node is checked", async () => {
     const answer = await ask(program, "POST", `/nodes/node_x/${verb}`, { body });
     assertProblem(answer, 422, "validation_failed");
   }
+});
+
+test("the command says what makes a cluster, and refuses what it does not know before it asks", async () => {
+  await using program = await startGatewayHere();
+  const run = (...words: readonly string[]) =>
+    startHere(["node", ...words, "--url", program.api], program.home).ended;
+  const { code, err } = await run("drain", "node_x", "--deadline", "5", "--no-services-last");
+  assert.equal(code, 1);
+  assert.match(err, /SVC_DATABASE_URL.*HTTP 409/s);
+  for (const wrong of [
+    ["drain", "node_x", "--deadline", "soon"],
+    ["maintenance", "node_x", "maybe"],
+    ["maintenance", "node_x", "off", "--reason", "new disk"],
+  ])
+    assert.equal((await run(...wrong)).code, 2, wrong.join(" "));
 });

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import type { JsonObject } from "../../src/engine/json.ts";
+import { startHere } from "../support/command-line.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import {
   ask,
@@ -121,6 +122,11 @@ describe("a node", () => {
       return drain.jobs_left === 0 && drain.tasks_left === 0 && Number(drain.moved) >= 1 ? drain : null;
     });
     assert.equal(done.services_left, 0);
+    const shown = await startHere(["node", "status", ids.a!, "--url", node("b").api], homes.b!).ended;
+    assert.match(
+      shown.out,
+      /state +draining\n +jobs left +0\n +attempts left +0\n +jobs moved +1\n +deadline +20/,
+    );
     assert.equal((await order("a", "a", "undrain")).state, "ready");
     await completed("b", await startRun(node("a"), jobId));
   });
