@@ -201,10 +201,10 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     /** To be called when nothing runs here any more: other nodes may take over at once what is left. */
     async leave(): Promise<void> {
       watch.stop();
-      tasks.host.undrain();
       await membership.leave(await tasks.peers.stopAll(STOP_MS));
       // Else the process lives until the other nodes have missed this one for two leases.
       tasks.leaseLost();
+      tasks.host.undrain();
     },
   };
 }
