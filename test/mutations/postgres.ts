@@ -53,6 +53,13 @@ export const postgresMutations: readonly Mutation[] = [
     tests: ["src/store/sql/runs.test.ts"],
   },
   {
+    fault: "jobs that are loaded together get each other's rows",
+    file: "src/store/postgres/job-images.ts",
+    search: "return Map.groupBy(rows, ({ job_id }) => job_id);",
+    replacement: "return new Map(rows.map(({ job_id }) => [job_id, rows]));",
+    tests: ["src/store/sql/journal.test.ts"],
+  },
+  {
     fault: "a program that stands still in a transaction holds the others up",
     file: "src/store/postgres/connection.ts",
     search: "const IDLE_IN_TRANSACTION_MS = 5_000;",

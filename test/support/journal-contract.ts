@@ -54,6 +54,27 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
       assert.equal(await journal.load("nobody"), null);
     });
 
+    test("jobs that are loaded together are each as it was", async ({ journal }) => {
+      const all = ["a-1", "b-1", "c-1"].map((jobId, n) =>
+        changes({
+          jobId,
+          agents: [agent(0, { processedMessages: n }), agent(1, { lastError: jobId })],
+          messages: [message(2 * n + 1, 0), message(2 * n + 2, 1)],
+          tasks: [task(n + 1)],
+          humanRequests: [humanRequest(n + 2), humanRequest(n + 1)],
+        }),
+      );
+      await journal.commit(all);
+      const ids = ["c-1", "nobody", "a-1", "b-1"];
+      const [c, nobody, ...others] = await Promise.all(ids.map((id) => journal.load(id)));
+      assert.equal(nobody, null);
+      for (const [n, image] of [...others, c].entries()) {
+        const { agents, messages, tasks, humanRequests } = all[n]!;
+        assert.deepEqual([image?.agents, image?.messages, image?.tasks], [agents, messages, tasks]);
+        assert.deepEqual(image?.humanRequests, humanRequests.toReversed());
+      }
+    });
+
     test("consumed messages go, new ones stay, of one agent's mailbox only", async ({ journal }) => {
       await journal.commit([changes({ messages: [message(1, 0), message(2, 0), message(3, 1)] })]);
       const second = next(1, { consumed: [{ agentIndex: 0, throughSeq: 1 }], messages: [message(4, 0)] });

@@ -6,7 +6,7 @@ import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { changes, next } from "../../../test/support/journal-records.ts";
+import { changes, message, next } from "../../../test/support/journal-records.ts";
 import { END_CONNECTIONS, inPostgres, onPostgres } from "../../../test/support/postgres.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import type { Database } from "../sql/database.ts";
@@ -49,6 +49,19 @@ test("a server that cannot be reached is named, without user and password", asyn
     return true;
   });
 });
+
+test("of jobs that are loaded together a damaged one is refused alone", () =>
+  onPostgres(async (url) => {
+    const database = await openPostgres(url);
+    const journal = new PostgresJournal(database);
+    await journal.commit([changes({ jobId: "a-1" }), changes({ jobId: "b-1", messages: [message(1, 0)] })]);
+    await inPostgres(url, "UPDATE messages SET message_json = '{' WHERE job_id = 'b-1'");
+    const [good, damaged] = await Promise.allSettled([journal.load("a-1"), journal.load("b-1")]);
+    assert.equal(good.status, "fulfilled");
+    assert.ok(damaged.status === "rejected" && damaged.reason instanceof SyntaxError);
+    await journal.close();
+    await database.close();
+  }));
 
 test("after all connections were ended reads, writes and commits go on", () =>
   onPostgres(async (url) => {
