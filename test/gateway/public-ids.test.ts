@@ -222,7 +222,11 @@ async function system(): Promise<void> {
   const views = ["health", "runtime/status", "runtime/health", "runtime/doctor", "system/summary", "metrics"];
   for (const view of [...views, "metrics?format=prometheus"]) await say("GET", `/api/v1/${view}`);
   const { items } = (await say("GET", "/api/v1/nodes")).body;
-  await say("GET", `/api/v1/nodes/${(items as readonly JsonObject[])[0]?.node_id}`);
+  const node = `/api/v1/nodes/${(items as readonly JsonObject[])[0]?.node_id}`;
+  await say("GET", node);
+  await say("GET", `${node}/drain`);
+  for (const verb of ["drain", "undrain"]) await say("POST", `${node}/${verb}`, { body: {} });
+  await say("POST", `${node}/maintenance`, { body: { enabled: false } });
   await say("POST", "/api/v1/system/gc", { body: { dry_run: true } });
   await say("GET", "/openapi.json");
   await say("GET", "/docs");

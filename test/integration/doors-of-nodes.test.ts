@@ -78,7 +78,7 @@ async function cluster() {
     });
     const jobs = sqlJobRecords(database);
     const gatewayRecords = sqlGatewayRecords(database, systemClock.soon);
-    const own = new AsyncDisposableStack();
+    const own = kept.use(new AsyncDisposableStack());
     const peers = peersWith();
     own.defer(() => peers.close());
     const { control, address } = await openNodeDoor(
@@ -104,7 +104,7 @@ async function cluster() {
       own,
     );
     const entry = { nodeId: name, owner, name, address, version: "1", labels: {}, pools: {}, totals: {} };
-    assert.equal(await nodes.register(entry, LEASE_MS, []), null);
+    assert.deepEqual(await nodes.register(entry, LEASE_MS, []), { outage: null });
     const stopping = new AbortController();
     const streams = new EventStreams({ feed, stopping: stopping.signal, log: silent });
     const requests = sqlHumanRequestRecords(database);

@@ -15,7 +15,10 @@ import { onPostgres } from "../support/postgres.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 
 const worker = (script: string) =>
-  graph("shared", [executor("worker", script, { upload_path: "worker", workdir: "worker" })]);
+  graph("shared", [executor("worker", script, { upload_path: "worker", workdir: "worker" })], [], {
+    // Another machine need not wait for the one that had it.
+    policies: { recovery_mode: "cluster_recover" },
+  });
 
 const files = {
   "payloads/worker/data.txt": "of the bundle",

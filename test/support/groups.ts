@@ -18,7 +18,7 @@ export const LONGEST =
   /^test\/[a-z]+\/(simulation|kill|lost-nodes|package|dashboard|waiting-stops|retention|traces|hostile-workers|gateway-fire-[a-z]+)\.test\.ts$/;
 
 /** First words of file names in test/integration; files that share one share a process, and the others another one. */
-const FAMILIES = new Set(["blueprint", "cli", "gateway", "hostile"]);
+const FAMILIES = new Set(["blueprint", "cli", "gateway", "hostile", "several"]);
 
 /** @returns the name of the group whose process a file may share, or null */
 function groupOf(file: string): string | null {
