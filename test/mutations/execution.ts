@@ -28,7 +28,7 @@ export const executionMutations: readonly Mutation[] = [
     file: "src/lib/open-folder.ts",
     search: "return openEntry(path, way);",
     replacement: "return new OpenFolder(path, FOLDER_FLAGS);",
-    tests: hostileWorker,
+    tests: ["src/lib/open-folder.test.ts"],
   },
   {
     fault: "folders with something in them are used again",
