@@ -110,17 +110,20 @@ test("which process connects is known where there is /proc", { skip: !seesProces
     process.stdin.destroy();
     require("node:net").connect(${port});
   })`;
-  const start = () => spawn(process.execPath, ["-e", script], { stdio: ["pipe", "ignore", "ignore"] });
+  const start = () => {
+    const child = spawn(process.execPath, ["-e", script], { stdio: ["pipe", "ignore", "ignore"] });
+    programs.push(child);
+    // One that was killed from outside has ended before it is told to go.
+    return { child, isEnded: once(child, "exit") };
+  };
   const [one, other] = [start(), start()];
-  programs.push(one, other);
-  for (const child of [other, one]) {
-    const isEnded = once(child, "exit");
+  for (const { child, isEnded } of [other, one]) {
     child.stdin?.write("go");
     await isEnded;
   }
   connect(port).on("error", () => {});
   await until("all have connected", () => seen.length === 3);
-  assert.deepEqual(seen, [other.pid, one.pid, null]);
+  assert.deepEqual(seen, [other.child.pid, one.child.pid, null]);
   server.close();
 });
 
