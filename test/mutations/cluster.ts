@@ -146,8 +146,22 @@ const postgres: readonly Mutation[] = (
     [
       "jobs of living nodes are taken over",
       "src/store/postgres/journal-statements.ts",
-      "(nodes.owner = owners.owner AND nodes.lease_until > ${NOW}) IS NOT TRUE",
+      "nodes.owner = owners.owner THEN nodes.lease_until <= ${NOW}",
+      "nodes.owner = owners.owner THEN TRUE",
+      rows,
+    ],
+    [
+      "jobs of a node that has started again are taken over while others may run its attempts",
+      "src/store/postgres/journal-statements.ts",
+      "nodes.former_until <= ${NOW}",
       "TRUE",
+      rows,
+    ],
+    [
+      "the end of a lease that was replaced is not known",
+      "src/store/postgres/nodes.ts",
+      "greatest(nodes.former_until, nodes.lease_until)",
+      "nodes.former_until",
       rows,
     ],
     [

@@ -21,6 +21,8 @@ const MAINTENANCE_DRAIN_MS = 5_000;
 export class SimNodes {
   readonly rows = new Map<string, NodeRecord>();
   readonly #outages = new Map<string, { readonly outage: Outage; readonly untilMs: number }>();
+  /** The end of leases that were replaced. */
+  readonly #formerUntilMs = new Map<string, number>();
   readonly #nowMs: () => number;
 
   /** @param nowMs the database's clock */
@@ -36,6 +38,8 @@ export class SimNodes {
     const isSameProgram = row !== undefined && replaced !== "any" && replaced.includes(row.owner);
     if (this.#outages.get(entry.nodeId)?.outage.kind === "draining" && !isSameProgram)
       this.#outages.delete(entry.nodeId);
+    if (row !== undefined && row.owner !== entry.owner)
+      this.#formerUntilMs.set(entry.nodeId, Math.max(this.#formerUntil(entry.nodeId), row.leaseUntilMs));
     this.rows.set(entry.nodeId, {
       ...entry,
       reserved: {},
@@ -105,19 +109,24 @@ export class SimNodes {
   }
 
   isLiving(owner: string): boolean {
-    const row = this.rows.get(nodeOf(owner));
-    return row !== undefined && row.owner === owner && row.leaseUntilMs > this.#nowMs();
+    return [...this.rows.values()].some((row) => row.owner === owner && row.leaseUntilMs > this.#nowMs());
   }
 
   living(): ReadonlySet<string> {
     return new Set([...this.rows.values()].map(({ owner }) => owner).filter((owner) => this.isLiving(owner)));
   }
 
+  #formerUntil(nodeId: string): number {
+    return this.#formerUntilMs.get(nodeId) ?? 0;
+  }
+
   mayClaim({ owner, insert }: StoredJob, claimant: string): boolean {
     if (this.isLiving(owner)) return false;
-    if (insert.recoveryPolicy !== "local_restart" || nodeOf(owner) === nodeOf(claimant)) return true;
-    if (this.outageOf(nodeOf(owner)) !== null) return true;
-    const row = this.rows.get(nodeOf(owner));
-    return row === undefined || row.leaseUntilMs + GRACE_MS <= this.#nowMs();
+    const nodeId = nodeOf(owner);
+    const row = nodeId === null ? undefined : this.rows.get(nodeId);
+    if (row === undefined || row.nodeId === nodeOf(claimant)) return true;
+    if (row.owner !== owner && this.#formerUntil(row.nodeId) > this.#nowMs()) return false;
+    if (insert.recoveryPolicy !== "local_restart" || this.outageOf(row.nodeId) !== null) return true;
+    return row.leaseUntilMs + GRACE_MS <= this.#nowMs();
   }
 }

@@ -219,7 +219,11 @@ const followRuns = (given: string) => `
 /** How long others leave a job alone whose node is to carry it on (recovery_mode local_restart), and is not drained. */
 const GRACE_MS = 60_000;
 
-/** The owners of open jobs whose lease is not valid, found by the index alone, and whether `$1` may have all that is theirs. */
+/**
+ * The owners of open jobs whose lease is over, found by the index alone, and whether `$1` may have all that is theirs. A lease
+ * that a later owner of the node has replaced is over for that node, which waits for what its former owners had begun on
+ * others; for these it lasts to its end.
+ */
 const LOST = `owners AS (
     (SELECT owner FROM jobs WHERE terminal = 0 ORDER BY owner LIMIT 1)
     UNION ALL
@@ -230,7 +234,10 @@ const LOST = `owners AS (
       nodes.node_id IS NULL OR nodes.node_id = split_part($1, '/', 1) OR nodes.drain_until IS NOT NULL
         OR nodes.lease_until + ${GRACE_MS} <= ${NOW} AS is_free
     FROM owners LEFT JOIN nodes ON nodes.node_id = split_part(owners.owner, '/', 1)
-    WHERE owners.owner <> $1 AND (nodes.owner = owners.owner AND nodes.lease_until > ${NOW}) IS NOT TRUE
+    WHERE owners.owner <> $1 AND CASE
+        WHEN nodes.owner = owners.owner THEN nodes.lease_until <= ${NOW}
+        WHEN nodes.node_id <> split_part($1, '/', 1) THEN nodes.former_until <= ${NOW}
+        ELSE TRUE END
   )`;
 
 /** Open jobs of lost owners that may be taken over now, oldest first. */

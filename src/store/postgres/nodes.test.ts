@@ -25,7 +25,7 @@ const load = {
 const working = { outage: null };
 
 function entry(owner: string, more: Partial<NodeEntry> = {}): NodeEntry {
-  const nodeId = nodeOf(owner);
+  const nodeId = nodeOf(owner)!;
   const said = { labels: { zone: "a" }, pools: { default: 4 }, totals: { cpus: 2 } };
   return { nodeId, owner, name: nodeId, address: `${nodeId}:1`, version: "1.0.0", ...said, ...more };
 }
@@ -228,6 +228,33 @@ onPostgres("a node that has started again takes its own jobs", async ({ nodes, j
   await nodes.register(entry("a/2"), LEASE_MS, "any");
   assert.deepEqual(await journal.claim("b/1", 10), [], "they are that node's own");
   assert.deepEqual(await journal.claim("a/2", 10), ["j-1"]);
+});
+
+onPostgres(
+  "of a node that has started again, others take nothing before the lease is over that it has replaced",
+  async ({ url, nodes, journal, submit }) => {
+    await nodes.register(entry("a/1"), LEASE_MS, []);
+    await submit("j-1", "a/1", "cluster_recover");
+    await submit("j-2", "a/1", "cluster_recover");
+    await nodes.register(entry("a/2"), LEASE_MS, "any");
+    await nodes.register(entry("a/2"), LEASE_MS, "any");
+    assert.deepEqual(await journal.claim("b/1", 10), []);
+    assert.deepEqual(await journal.claim("a/2", 1), ["j-1"], "the node itself waits for its attempts");
+    // As if the time of the first lease had passed.
+    await inPostgres(url, `UPDATE nodes SET former_until = former_until - ${LEASE_MS}`);
+    assert.deepEqual(await journal.claim("b/1", 10), ["j-2"], "the node's present lease is another owner's");
+    await nodes.register(entry("a/3"), LEASE_MS, "any");
+    assert.deepEqual(await journal.claim("b/1", 10), [], "the next lease is waited for too");
+  },
+);
+
+onPostgres("of a node that has left and started again, others take everything at once", async (under) => {
+  const { nodes, journal, submit } = under;
+  await nodes.register(entry("a/1"), LEASE_MS, []);
+  await submit("j-1", "a/1", "cluster_recover");
+  await nodes.leave(entry("a/1"));
+  await nodes.register(entry("a/2"), LEASE_MS, []);
+  assert.deepEqual(await journal.claim("b/1", 10), ["j-1"]);
 });
 
 onPostgres(

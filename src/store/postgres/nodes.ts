@@ -78,6 +78,8 @@ const REGISTER = `
       pools_json = excluded.pools_json, totals_json = excluded.totals_json, reserved_json = excluded.reserved_json,
       jobs_owned = excluded.jobs_owned, tasks_running = excluded.tasks_running, started_at = excluded.started_at,
       heartbeat_at = excluded.heartbeat_at, lease_until = excluded.lease_until, connected_json = excluded.connected_json,
+      former_until = CASE WHEN nodes.owner = excluded.owner THEN nodes.former_until
+        ELSE greatest(nodes.former_until, nodes.lease_until) END,
       drain_until = ${isAsked("nodes.drain_until")}, drain_requested_at = ${isAsked("nodes.drain_requested_at")}
     WHERE nodes.lease_until <= ${NOW} OR nodes.owner = ANY ($10) OR $11
   ${OUTAGE}`;
