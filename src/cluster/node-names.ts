@@ -3,8 +3,11 @@
 import { nodeOf } from "./nodes.ts";
 
 export interface NodeNames {
-  /** @param owner of a job; null: this node's */
-  ofOwner(owner: string | null): string;
+  /**
+   * @param owner of a job; null: this node's
+   * @returns null when no node has it: it was handed over, and is not taken over yet
+   */
+  ofOwner(owner: string | null): string | null;
   ofNode(nodeId: string): string;
   /** Whether it is this node's owner, or was an earlier one. */
   isHere(owner: string | null): boolean;
@@ -23,7 +26,11 @@ export function nodeNames(
   const ofNode = (nodeId: string) => (nodeId === own.nodeId ? own.name : (nameOf(nodeId) ?? nodeId));
   return {
     ofNode,
-    ofOwner: (owner) => (owner === null ? own.name : ofNode(nodeOf(owner))),
+    ofOwner(owner) {
+      if (owner === null) return own.name;
+      const nodeId = nodeOf(owner);
+      return nodeId === null ? null : ofNode(nodeId);
+    },
     isHere: (owner) => owner === null || nodeOf(owner) === own.nodeId,
   };
 }

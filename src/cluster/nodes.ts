@@ -147,7 +147,8 @@ export function hostOf(address: string): string {
   return address.slice(0, address.lastIndexOf(":")).replace(/^\[(.*)\]$/, "$1");
 }
 
-/** The node that works, or has worked, under this name. */
-export function nodeOf(owner: string): string {
-  return owner.slice(0, owner.lastIndexOf("/"));
+/** The node that works, or has worked, under this name; null of what no node has taken on (FREE_OWNER). */
+export function nodeOf(owner: string): string | null {
+  const end = owner.lastIndexOf("/");
+  return end < 0 ? null : owner.slice(0, end);
 }

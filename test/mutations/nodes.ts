@@ -60,9 +60,16 @@ const shown: readonly Mutation[] = [
   {
     fault: "a job is shown at the node that is asked",
     file: "src/cluster/node-names.ts",
-    search: "ofNode(nodeOf(owner))",
-    replacement: "own.name",
+    search: "null : ofNode(nodeId)",
+    replacement: "null : own.name",
     tests: CLUSTER,
+  },
+  {
+    fault: "a job that was handed over is shown at a node that nobody knows",
+    file: "src/cluster/nodes.ts",
+    search: "end < 0 ? null : owner",
+    replacement: "owner",
+    tests: ["src/http/resources/submitted-job-view.test.ts"],
   },
   {
     fault: "an attempt is shown at its job's node",

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type NodeNames, nodeNames, ownNodeName } from "../../cluster/node-names.ts";
 import { lastEventJson } from "../../engine/event.ts";
+import { FREE_OWNER } from "../../engine/journal.ts";
 import { newTally } from "../../engine/tally.ts";
 import type { ObservabilitySummary } from "../../runs/history/summary.ts";
 import type { JobRecord } from "../../runs/job-records.ts";
@@ -76,6 +77,17 @@ test("the paths of a job's files are shown on the node that has it, or had it at
   assert.deepEqual(pathsOn(ownNodeName("local")), there);
   assert.deepEqual(pathsOn(nodeNames({ nodeId: "node_a", name: "a" }, () => null)), there);
   assert.deepEqual(pathsOn(nodeNames({ nodeId: "node_b", name: "b" }, () => null)), [null, null, null]);
+});
+
+test("a job is shown at the node that has it, and at none when it was handed over", () => {
+  const names = nodeNames({ nodeId: "node_b", name: "b" }, () => "a");
+  const nodesOf = (owner: string) => {
+    const text = renderSummary({ ...job, owner }, { nodeNames: names, home: "/home" });
+    return (JSON.parse(text) as { nodes: unknown }).nodes;
+  };
+  assert.deepEqual(nodesOf("node_a/1"), ["a"]);
+  assert.deepEqual(nodesOf("node_b/1"), ["b"]);
+  assert.deepEqual(nodesOf(FREE_OWNER), []);
 });
 
 test("one that was stored with its time keeps that", () => {

@@ -49,7 +49,8 @@ function identity(job: JobRecord): string {
 
 /** @param others nodes that run attempts of it, by name */
 function aggregate(job: JobRecord, context: RenderContext, others: readonly string[] = []): string {
-  const nodes = isTerminal(job.status) ? [] : [...new Set([context.nodeNames.ofOwner(job.owner), ...others])];
+  const own = isTerminal(job.status) ? null : context.nodeNames.ofOwner(job.owner);
+  const nodes = own === null ? [] : [...new Set([own, ...others])];
   return (
     `"executor_count":${job.executorCount},"active_executors":${job.activeExecutors},` +
     `"nodes":${JSON.stringify(nodes)},"sandbox_names":${job.sandboxNamesJson},"last_event":${lastEvent(job)}`
@@ -186,19 +187,19 @@ function renderAgents(
 
 type RunningState = Extract<TaskRecord["state"], { kind: "running" }>;
 
-/** The name of the node that runs an attempt, which is the job's unless another one has granted its slots. */
+/** The name of the node that runs an attempt, which is the job's, if any, unless another one has granted its slots. */
 function nodeOfAttempt(
   { job }: JobDetail,
   running: RunningState | undefined,
   { nodeNames }: RenderContext,
-): string {
+): string | null {
   const node = running?.lease?.node;
   return node === undefined ? nodeNames.ofOwner(job.owner) : nodeNames.ofNode(node);
 }
 
 function attemptNodes(detail: JobDetail, context: RenderContext): readonly string[] {
   return detail.tasks.flatMap(({ state }) =>
-    state.kind === "running" ? [nodeOfAttempt(detail, state, context)] : [],
+    state.kind === "running" ? (nodeOfAttempt(detail, state, context) ?? []) : [],
   );
 }
 
