@@ -207,6 +207,27 @@ const postgres: readonly Mutation[] = (
       rows,
     ],
     [
+      "a refused statement of a lease costs its connection",
+      "src/store/postgres/nodes.ts",
+      "if (client === null || !isAnswer(error)) this.#drop(connecting);",
+      "this.#drop(connecting);",
+      rows,
+    ],
+    [
+      "a renewal that the database refuses is not made again",
+      "src/store/postgres/nodes.ts",
+      "throw unavailable(error, this.#server, true);",
+      "throw error;",
+      rows,
+    ],
+    [
+      "a text that PostgreSQL cannot hold is an error of the node's rows",
+      "src/store/postgres/nodes.ts",
+      "values: values.map(storable)",
+      "values: [...values]",
+      rows,
+    ],
+    [
       "jobs of a claim whose answer was lost are nobody's",
       "src/store/postgres/journal.ts",
       "this.#unsure = { owner, jobIds: rows.map((row) => row.job_id) };",

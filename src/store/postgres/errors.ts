@@ -63,7 +63,9 @@ export function explain(error: unknown, server: string): string {
     case SERIALIZATION:
       return `The database ${server} ended a transaction in favour of another one (${reason}). It is tried again.`;
     default:
-      return `The database ${server} cannot be used (${reason}). Check that it runs and can be reached.`;
+      return isAnswer(error) && scopeOf(error) === "row"
+        ? `The database ${server} refuses a statement (${reason}). Undo what was changed in its tables; else report this.`
+        : `The database ${server} cannot be used (${reason}). Check that it runs and can be reached.`;
   }
 }
 
@@ -74,6 +76,11 @@ export function explain(error: unknown, server: string): string {
  */
 export function asUnavailable(error: unknown, server: string, mayBeWritten: boolean): unknown {
   if (error instanceof JournalUnavailable || scopeOf(error) === "row") return error;
+  return unavailable(error, server, mayBeWritten);
+}
+
+/** Converts an error as `asUnavailable`, whatever it concerns. */
+export function unavailable(error: unknown, server: string, mayBeWritten: boolean): JournalUnavailable {
   const text = explain(error, server);
   return mayBeWritten && !isAnswer(error)
     ? new JournalUnavailable(`${text} Whether the change was written is not known.`, "unknown")

@@ -197,6 +197,37 @@ onPostgres(
 );
 
 onPostgres(
+  "a statement that the server refuses is unavailable, and costs no connection",
+  async ({ url, database, nodes }) => {
+    await nodes.register(entry("a/1"), LEASE_MS, []);
+    const connections = async () =>
+      (
+        await database.read<{ pid: number }>(
+          "SELECT pid FROM pg_stat_activity WHERE query LIKE '%nodes%' AND pid <> pg_backend_pid() ORDER BY pid",
+          [],
+        )
+      ).map(({ pid }) => pid);
+    const before = await connections();
+    assert.equal(before.length, 1);
+    await inPostgres(url, "ALTER TABLE nodes RENAME COLUMN jobs_moved TO jobs_gone");
+    await assert.rejects(nodes.renew(entry("a/1"), LEASE_MS, load), {
+      name: "JournalUnavailable",
+      message: /refuses a statement.*jobs_moved/,
+      outcome: "not_written",
+    });
+    await inPostgres(url, "ALTER TABLE nodes RENAME COLUMN jobs_gone TO jobs_moved");
+    assert.deepEqual(await nodes.renew(entry("a/1"), LEASE_MS, load), working);
+    assert.deepEqual(await connections(), before);
+  },
+);
+
+onPostgres("a text that PostgreSQL cannot hold is stored without what it cannot hold", async ({ nodes }) => {
+  await nodes.register(entry("a/1", { name: "a\0" }), LEASE_MS, []);
+  const row = await nodes.order("a", { kind: "begin_maintenance", reason: "disk\0" });
+  assert.deepEqual([row?.name, row?.maintenanceReason], ["a\ufffd", "disk\ufffd"]);
+});
+
+onPostgres(
   "jobs of a living owner are nobody else's to take over",
   async ({ nodes, journal, submit, over }) => {
     await nodes.register(entry("a/1"), LEASE_MS, []);

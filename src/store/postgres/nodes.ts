@@ -2,7 +2,7 @@
 //
 // - They have a connection of their own: a renewal waits for no other work of this program.
 // - Every call settles within the time limit; a connection that did not answer in time is given up, and the next call has
-//   another.
+//   another. Whatever goes wrong is a JournalUnavailable: a lease depends on its being tried again.
 
 import type pg from "pg";
 import type {
@@ -19,7 +19,8 @@ import type {
 } from "../../cluster/nodes.ts";
 import type { Database } from "../sql/database.ts";
 import type { ConnectionConfig } from "./connection.ts";
-import { asUnavailable } from "./errors.ts";
+import { isAnswer, unavailable } from "./errors.ts";
+import { storable } from "./values.ts";
 
 /** Milliseconds since 1970, as the database has them now. */
 export const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -179,23 +180,29 @@ export class PostgresNodes implements NodeRecords {
   async #run<One>(name: string, text: string, values: readonly unknown[]): Promise<readonly One[]> {
     this.#client ??= this.#connect();
     const connecting = this.#client;
+    let client: pg.Client | null = null;
     try {
-      const client = await connecting;
-      return (await client.query({ name, text, values: [...values] })).rows as One[];
+      client = await connecting;
+      return (await client.query({ name, text, values: values.map(storable) })).rows as One[];
     } catch (error) {
-      // What it still has under way must not hold up the next call.
-      if (this.#client === connecting) this.#client = null;
-      connecting.then((client) => client.end()).catch(() => {});
-      throw asUnavailable(error, this.#server, true);
+      // What it still has under way must not hold up the next call; one on which the server has answered is as it was.
+      if (client === null || !isAnswer(error)) this.#drop(connecting);
+      throw unavailable(error, this.#server, true);
     }
   }
 
-  async #connect(): Promise<pg.Client> {
+  #connect(): Promise<pg.Client> {
     // A pipelining connection is given up when a query takes too long.
     const client = new this.#config.Client({ ...this.#config, pipeline: true });
     client.on("error", () => {});
-    await client.connect();
-    return client;
+    const connecting = client.connect().then(() => client);
+    client.on("end", () => this.#drop(connecting));
+    return connecting;
+  }
+
+  #drop(connecting: Promise<pg.Client>): void {
+    if (this.#client === connecting) this.#client = null;
+    connecting.then((client) => client.end()).catch(() => {});
   }
 }
 
