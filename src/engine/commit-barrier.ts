@@ -50,7 +50,7 @@ export class CommitBarrier {
 
   /**
    * @param wakeLoop wakes the loop
-   * @param onWritten told how many jobs were handed over by a batch that is on disk
+   * @param onWritten told how many jobs were handed over by a batch that is on disk, and when all jobs were given up
    */
   constructor(
     ports: EnginePorts,
@@ -192,6 +192,8 @@ export class CommitBarrier {
     this.#batchesWritten = this.#batchesTaken;
     this.#storeProblem = null;
     this.#tellCommitted();
+    // A drain has no job left.
+    this.#onWritten(0);
   }
 
   #tellCommitted(): void {

@@ -294,6 +294,21 @@ describe("a drain", () => {
     assert.equal(h.job(jobId).owner, "owner-1");
   });
 
+  test("ends when all jobs are given up", async () => {
+    const h = new EngineHarness();
+    await h.submit(twoCommands);
+    await drain(h);
+    let isOver = false;
+    void h.engine.drained().then(() => {
+      isOver = true;
+    });
+    await h.advance();
+    assert.ok(!isOver);
+    h.engine.giveUp("The lease is over.");
+    await h.advance();
+    assert.ok(isOver);
+  });
+
   test("lets services work on until no other job is left", async () => {
     const h = new EngineHarness({ slots: 3 });
     const running = await h.submit(graph("s", [worker("w", { max_attempts: 2 })], [], { type: "service" }));

@@ -74,7 +74,7 @@ export class Drain {
     this.#send();
   }
 
-  /** A batch was written. @param moved how many jobs went with it */
+  /** A batch was written, or all jobs were given up. @param moved how many jobs went with it */
   written(moved: number): void {
     this.#moved += moved;
     const { all, leaving } = this.#parts.open;

@@ -75,6 +75,7 @@ export const drainMutations: readonly Mutation[] = [
       "left === undefined ? this.#open.all.get(jobId) : undefined;",
       "this.#open.all.get(jobId);",
     ],
+    ["who waits for the end of a drain is not told that all jobs were given up", "this.#onWritten(0);", ""],
     ["a job that was given up on its way is held on", "for (const job of leaving) this.#gone(job);", ""],
   ]),
   ...of("src/engine/engine.ts", drain, [
