@@ -315,9 +315,10 @@ export class Engine implements TaskListener, JobControl {
   async recover(): Promise<number> {
     let recovered = 0;
     const { owner } = this.#context;
+    const goesOn = () => this.#worksAs(owner) && this.#stopReason === null;
     try {
-      for await (const claimed of claimedJobs(this.#ports, owner, this.#claimed)) {
-        if (!this.#worksAs(owner) || this.#stopReason !== null) break;
+      for await (const claimed of claimedJobs(this.#ports, owner, this.#claimed, goesOn)) {
+        if (!goesOn()) break;
         this.#goOn(claimed);
         recovered++;
         if (recovered % JOBS_PER_RECOVERY_TURN === 0) await this.#turn();

@@ -140,4 +140,17 @@ describe("an engine that gives its jobs up", () => {
     h.engine.stop("It is shut down.");
     assert.equal(await h.do(recovery), 0);
   });
+
+  test("claims nothing without a lease, nor once it is stopped", async () => {
+    const h = new EngineHarness();
+    const jobId = await h.submit(twoCommands);
+    await h.restart();
+    h.job(jobId).owner = "dead";
+    h.engine.giveUp(REASON);
+    assert.equal(await h.do(h.engine.recover()), 0);
+    h.engine.takeUp("another");
+    h.engine.stop("It is shut down.");
+    assert.equal(await h.do(h.engine.recover()), 0);
+    assert.equal(h.job(jobId).owner, "dead");
+  });
 });

@@ -28,13 +28,15 @@ export interface ClaimedJob {
  * Claims open jobs for `owner` and yields them one by one; those that cannot go on end as failed.
  *
  * @param claimed those that an earlier call has claimed and not yielded, because it met an error; has them after this one
+ * @param goesOn whether somebody still goes on with what is claimed
  */
 export async function* claimedJobs(
   ports: EnginePorts,
   owner: string,
   claimed: string[],
+  goesOn: () => boolean,
 ): AsyncGenerator<ClaimedJob> {
-  for (;;) {
+  while (goesOn()) {
     while (claimed.length > 0) {
       const read = claimed
         .slice(0, READ_AT_ONCE)

@@ -43,15 +43,22 @@ const engine: readonly Mutation[] = [
   {
     fault: "a job is held that was read before all jobs were given up",
     file: "src/engine/engine.ts",
-    search: "if (!this.#worksAs(owner) || this.#stopReason !== null) break;",
-    replacement: "if (this.#stopReason !== null) break;",
+    search: "this.#worksAs(owner) && this.#stopReason === null;",
+    replacement: "this.#stopReason === null;",
     tests: givingUp,
   },
   {
     fault: "a stopped engine takes over further jobs",
     file: "src/engine/engine.ts",
-    search: " || this.#stopReason !== null) break;",
-    replacement: ") break;",
+    search: "this.#worksAs(owner) && this.#stopReason === null;",
+    replacement: "this.#worksAs(owner);",
+    tests: givingUp,
+  },
+  {
+    fault: "jobs are claimed by who cannot go on with them",
+    file: "src/engine/recovery.ts",
+    search: "while (goesOn()) {",
+    replacement: "for (;;) {",
     tests: givingUp,
   },
   {
@@ -133,8 +140,8 @@ const claimed: readonly Mutation[] = [
   {
     fault: "a job that was claimed and could not be read at once is nobody's",
     file: "src/engine/engine.ts",
-    search: "claimedJobs(this.#ports, owner, this.#claimed)",
-    replacement: "claimedJobs(this.#ports, owner, [])",
+    search: "claimedJobs(this.#ports, owner, this.#claimed, goesOn)",
+    replacement: "claimedJobs(this.#ports, owner, [], goesOn)",
     tests: nodes,
   },
 ];

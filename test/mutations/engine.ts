@@ -215,7 +215,7 @@ export const engineMutations: readonly Mutation[] = [
   {
     fault: "only the open jobs of the first claim are recovered",
     file: "src/engine/recovery.ts",
-    search: "for (;;) {",
+    search: "while (goesOn()) {",
     replacement: "for (const _twice of [1, 2]) {",
     tests: ["src/engine/store-refusals.test.ts"],
   },
