@@ -272,6 +272,20 @@ const guarded = ["src/execution/process/lease-guard.test.ts"];
 
 const guard: readonly Mutation[] = [
   {
+    fault: "a process table that cannot be read is taken for an empty one",
+    file: "src/execution/process/lease-guard.ts",
+    search: "if (left?.length === 0) return;",
+    replacement: "if (left === undefined || left.length === 0) return;",
+    tests: guarded,
+  },
+  {
+    fault: "processes that cannot be read for want of open files count as gone",
+    file: "src/execution/process/process-table.ts",
+    search: "if (NO_ROOM.has((error as NodeJS.ErrnoException).code)) throw error;",
+    replacement: "",
+    tests: ["src/execution/process/process-trees.test.ts"],
+  },
+  {
     fault: "an attempt begins behind the lease",
     file: "src/execution/task-runner.ts",
     search: 'if (this.#options.clock.steadyMs() >= this.#mayRunUntilMs) control.end("stopped");',

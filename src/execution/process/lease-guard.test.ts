@@ -15,6 +15,8 @@ import {
   realClock,
   taskStart,
 } from "../../../test/support/execution.ts";
+import { LeaseGuard } from "./lease-guard.ts";
+import { machineSource } from "./process-table.ts";
 
 const linuxOnly = { skip: process.platform === "linux" ? false : "needs Linux" };
 const ORPHANING = fileURLToPath(new URL("../../../test/support/orphaning.ts", import.meta.url));
@@ -75,6 +77,20 @@ test(
     assert.equal(await successor.runner.endPredecessors(), 0);
   },
 );
+
+test("a process table that cannot be read is read again, and is not taken for an empty one", async () => {
+  let reads = 0;
+  const guard = new LeaseGuard(() => {}, {
+    ...machineSource,
+    async read() {
+      reads++;
+      if (reads < 3) throw Object.assign(new Error("too many open files"), { code: "EMFILE" });
+      return [];
+    },
+  });
+  await guard.endAll();
+  assert.equal(reads, 3);
+});
 
 test("no attempt begins behind the lease, and the next lease lets them begin again", async () => {
   await using fixture = new RunnerFixture();

@@ -5,10 +5,11 @@
 // - What it ends carries the mark of a worker that was started here, or is in its group: nothing that another program of
 //   the same home starts meanwhile.
 
-import { machineSource } from "./process-table.ts";
+import { machineSource, type ProcessSource } from "./process-table.ts";
 import { signalGroup } from "./process-trees.ts";
 
-const LOOK_AGAIN_MS = 20;
+const LOOK_AGAIN_MS_FIRST = 20;
+const LOOK_AGAIN_MS_MAX = 1_000;
 /** Below this many, marks of which nothing is left are kept. */
 const MARKS_MIN = 1_000;
 const NS_PER_MS = 1_000_000;
@@ -22,10 +23,12 @@ export class LeaseGuard {
   #pruneAt = MARKS_MIN;
   readonly #runtimePid = process.ppid;
   readonly #onOver: () => void;
+  readonly #source: ProcessSource;
 
   /** @param onOver called before anything is ended */
-  constructor(onOver: () => void) {
+  constructor(onOver: () => void, source: ProcessSource = machineSource) {
     this.#onOver = onOver;
+    this.#source = source;
   }
 
   /** Whether workers may run only for a time. */
@@ -63,7 +66,7 @@ export class LeaseGuard {
   /** Forgets marks that no process has any more. */
   async #prune(): Promise<void> {
     const before = [...this.#marks];
-    const seen = new Set((await machineSource.read().catch(() => null))?.map(({ mark }) => mark) ?? before);
+    const seen = new Set((await this.#source.read().catch(() => null))?.map(({ mark }) => mark) ?? before);
     for (const mark of before) if (!seen.has(mark)) this.#marks.delete(mark);
     this.#pruneAt = Math.max(MARKS_MIN, 2 * this.#marks.size);
   }
@@ -73,20 +76,22 @@ export class LeaseGuard {
     // Under the next lease others may be started meanwhile.
     const marks = new Set(this.#marks);
     const groups = new Set(this.#groups);
-    for (;;) {
+    for (let waitMs = LOOK_AGAIN_MS_FIRST; ; waitMs = Math.min(2 * waitMs, LOOK_AGAIN_MS_MAX)) {
       for (const pid of groups) if (this.#groups.has(pid)) signalGroup(pid, "SIGKILL");
-      const left = (await machineSource.read().catch(() => [])).filter(
+      // A table that cannot be read (too many open files) says nothing of what is left.
+      const processes = await this.#source.read().catch(() => null);
+      const left = processes?.filter(
         ({ pid, mark, groupId, zombie }) =>
           !zombie &&
           pid !== process.pid &&
           pid !== this.#runtimePid &&
           ((mark !== null && marks.has(mark)) || (groups.has(groupId) && this.#groups.has(groupId))),
       );
-      if (left.length === 0) return;
-      for (const { pid, start } of left) {
-        if ((machineSource.startOf(pid) ?? start) === start) kill(pid);
+      if (left?.length === 0) return;
+      for (const { pid, start } of left ?? []) {
+        if ((this.#source.startOf(pid) ?? start) === start) kill(pid);
       }
-      await new Promise((resolve) => setTimeout(resolve, LOOK_AGAIN_MS));
+      await new Promise((resolve) => setTimeout(resolve, waitMs));
     }
   }
 

@@ -25,6 +25,7 @@ export interface ProcessEntry {
 export interface ProcessSource {
   /** Whether what is started carries a mark that `read` shows. */
   showsMarks(): boolean;
+  /** Rejects when it cannot see all of them. */
   read(): Promise<readonly ProcessEntry[]>;
   /** The start of the process that has this id now; null when there is none, or it cannot be had at once. */
   startOf(pid: number): string | null;
@@ -35,6 +36,9 @@ export const psSource: ProcessSource = { showsMarks: () => false, read: readPs, 
 
 /** The source this machine has. */
 export const machineSource: ProcessSource = existsSync("/proc/self/limits") ? procSource : psSource;
+
+/** Without room to read a process, whether it is there is not known. */
+const NO_ROOM: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"]);
 
 /** Processes read at a time: enough to be quick, and few enough not to fill the thread pool. */
 const READERS = 4;
@@ -58,7 +62,8 @@ async function readOne(pid: number): Promise<ProcessEntry | null> {
     const { parentPid, groupId, start, zombie } = stat;
     const mark = zombie ? null : markIn(await readFile(`/proc/${pid}/limits`, "latin1"));
     return { pid, parentPid, groupId, start, zombie, mark };
-  } catch {
+  } catch (error) {
+    if (NO_ROOM.has((error as NodeJS.ErrnoException).code)) throw error;
     return null;
   }
 }

@@ -344,4 +344,26 @@ describe("the process table", () => {
       child.kill("SIGKILL");
     }
   });
+
+  it("is not shown in part when there are too many open files to read all of it", {
+    skip: process.platform === "linux" ? false : "needs Linux",
+  }, () => {
+    const script = `
+      import { closeSync, openSync } from "node:fs";
+      import { procSource } from ${JSON.stringify(new URL("./process-table.ts", import.meta.url).href)};
+      const open = [];
+      try {
+        for (;;) open.push(openSync("/dev/null"));
+      } catch {
+        closeSync(open.pop());
+      }
+      const outcome = await procSource.read().then(() => "read", ({ code }) => code);
+      for (const fd of open) closeSync(fd);
+      console.log(outcome);`;
+    const node = [process.execPath, "--input-type=module", "-e", script];
+    const { stdout } = spawnSync("sh", ["-c", 'ulimit -n 64 && exec "$@"', "sh", ...node], {
+      encoding: "utf8",
+    });
+    assert.equal(stdout.trim(), "EMFILE");
+  });
 });
