@@ -176,7 +176,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
       try {
         const isReady = (other: NodeRecord) => other.nodeId !== nodeId && other.status === "ready";
         if (!(await records.all()).some(isReady)) return;
-        await membership.order({ kind: "drain", deadlineMs, servicesLast: true });
+        await membership.order({ kind: "drain", withinMs: deadlineMs, servicesLast: true });
       } catch (error) {
         if (!(error instanceof JournalUnavailable)) throw error;
         log.warn(

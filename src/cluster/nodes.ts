@@ -53,7 +53,7 @@ export interface Outage {
 
 /** What is asked of a node. */
 export type NodeOrder =
-  | { readonly kind: "drain"; readonly deadlineMs: number; readonly servicesLast: boolean }
+  | { readonly kind: "drain"; readonly withinMs: number; readonly servicesLast: boolean }
   /** Changes nothing in maintenance. */
   | { readonly kind: "undrain" }
   | { readonly kind: "begin_maintenance"; readonly reason: string | null }

@@ -143,8 +143,8 @@ export class Cluster {
     const world = this.#world;
     const { random, counts } = world;
     const { leaseMs } = this.#options;
-    const deadlineMs = random.pick([0, random.between(1, leaseMs), random.between(1, 5_000)]);
-    this.table.order(nodeId, { kind: "drain", deadlineMs, servicesLast: random.chance(0.7) });
+    const withinMs = random.pick([0, random.between(1, leaseMs), random.between(1, 5_000)]);
+    this.table.order(nodeId, { kind: "drain", withinMs, servicesLast: random.chance(0.7) });
     counts.add("drain");
     const isMaintenance = random.chance(0.3);
     if (isMaintenance) {

@@ -82,7 +82,7 @@ export class SimNodes {
       case "drain": {
         const kind = before?.outage.kind ?? "draining";
         const outage = { kind, requestedAtMs, leftMs: 0, servicesLast: order.servicesLast };
-        this.#outages.set(nodeId, { outage, untilMs: requestedAtMs + order.deadlineMs });
+        this.#outages.set(nodeId, { outage, untilMs: requestedAtMs + order.withinMs });
         break;
       }
       case "undrain":

@@ -82,7 +82,7 @@ export function gatewayRoutes(api: FastifyInstance, { nodeOrders }: Parts): void
         const nodes = clustered(nodeOrders);
         const { status } = await found(nodes, nodeId);
         if (status === "lost" || status === "left") throw notRunning(nodeId);
-        return ordered(nodes, nodeId, { kind: "drain", deadlineMs: seconds * 1_000, servicesLast });
+        return ordered(nodes, nodeId, { kind: "drain", withinMs: seconds * 1_000, servicesLast });
       },
     }),
 

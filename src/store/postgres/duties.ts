@@ -3,8 +3,9 @@
 
 import { sql } from "kysely";
 import type { Database } from "../sql/database.ts";
+import { NOW } from "./nodes.ts";
 
-const now = sql`(extract(epoch from clock_timestamp()) * 1000)::bigint`;
+const now = sql.raw(NOW);
 
 /**
  * Takes a duty, or keeps it.

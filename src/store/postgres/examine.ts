@@ -4,6 +4,7 @@ import { StoreUnusable } from "../sql/database.ts";
 import { BEGIN, configOf, serverOf } from "./connection.ts";
 import { explain } from "./errors.ts";
 import { checkServer } from "./migrate.ts";
+import { NOW } from "./nodes.ts";
 
 const COMMITS = 5;
 
@@ -35,7 +36,7 @@ export async function examinePostgres(
     const beforeMs = clocks.nowMs();
     const { rows } = await client.query<{ version: string; nowMs: number }>(
       `SELECT current_setting('server_version') AS version,
-         (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS "nowMs"`,
+         ${NOW} AS "nowMs"`,
     );
     const [found] = rows;
     const clockAheadMs = Math.round((found?.nowMs ?? 0) - (beforeMs + clocks.nowMs()) / 2);

@@ -10,7 +10,7 @@ import { configOf } from "./connection.ts";
 import { openPostgres, type PostgresDatabase } from "./database.ts";
 import { PostgresJournal } from "./journal.ts";
 import { READS } from "./journal-statements.ts";
-import { nodeReads, PostgresNodes } from "./nodes.ts";
+import { NOW, nodeReads, PostgresNodes } from "./nodes.ts";
 
 const LIMIT_MS = 10_000;
 const LEASE_MS = 60_000;
@@ -55,7 +55,7 @@ function onPostgres(sentence: string, body: (under: Under) => Promise<void>): vo
         over: (owner, agoMs = 0) =>
           inPostgres(
             url,
-            `UPDATE nodes SET lease_until = (extract(epoch FROM clock_timestamp()) * 1000)::bigint - ${agoMs}
+            `UPDATE nodes SET lease_until = ${NOW} - ${agoMs}
               WHERE owner = '${owner}'`,
           ),
         async submit(jobId, owner, recoveryPolicy) {
@@ -300,7 +300,7 @@ onPostgres(
   },
 );
 
-const drain = { kind: "drain", deadlineMs: 30_000, servicesLast: false } as const;
+const drain = { kind: "drain", withinMs: 30_000, servicesLast: false } as const;
 
 /** What is asked of the node, as it learns of it. */
 async function outageOf(nodes: PostgresNodes, owner: string) {
@@ -319,7 +319,7 @@ onPostgres(
     assert.ok(leftMs > 0 && leftMs <= 30_000);
     assert.equal(row?.drainUntilMs, requestedAtMs + 30_000);
     assert.deepEqual(await nodes.living(), new Set(["a/1"]), "it is alive");
-    const later = await nodes.order("a", { ...drain, deadlineMs: 60_000, servicesLast: true });
+    const later = await nodes.order("a", { ...drain, withinMs: 60_000, servicesLast: true });
     assert.ok(later!.drainUntilMs! >= requestedAtMs + 60_000);
     assert.equal((await outageOf(nodes, "a/1"))?.servicesLast, true);
     assert.equal((await nodes.order("a", { kind: "undrain" }))?.status, "ready");

@@ -148,7 +148,7 @@ export class PostgresNodes implements NodeRecords {
   async order(nodeId: string, order: NodeOrder): Promise<NodeRecord | null> {
     const { kind } = order;
     const given: unknown[] = [nodeId];
-    if (kind === "drain") given.push(order.deadlineMs, Number(order.servicesLast));
+    if (kind === "drain") given.push(order.withinMs, Number(order.servicesLast));
     if (kind === "begin_maintenance") given.push(order.reason);
     const text = `UPDATE nodes SET ${ORDERS[kind]} WHERE node_id = $1 RETURNING *, ${STATUS}`;
     const [row] = await this.#run<Row>(`order_${kind}`, text, given);
