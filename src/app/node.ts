@@ -82,6 +82,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     log,
   });
   const tasks = clusterTasks({
+    nodeId,
     owner,
     leaseMs,
     ownLeaseLeftMs: () => membership.leftMs,

@@ -48,7 +48,7 @@ const DEAD_TICKETS_MIN = 64;
 export class PoolSlots implements Slots {
   onGranted: (key: string, lease: Lease) => void = () => {};
   /** Called when slots were given back for which nothing waits. */
-  onFree: (pool: string, free: number) => void = () => {};
+  onFree: (pool: string) => void = () => {};
   readonly #pools = new Map<string, Pool>();
   /** The pool of every key that holds a lease or waits. */
   readonly #poolOf = new Map<string, Pool>();
@@ -142,7 +142,7 @@ export class PoolSlots implements Slots {
       forgetDeadTickets(pool);
     }
     this.#serve(pool);
-    if (pool.waiting.size === 0 && pool.available > 0) this.onFree(pool.name, pool.available);
+    if (pool.waiting.size === 0 && pool.available > 0) this.onFree(pool.name);
   }
 
   /** All commands of an earlier program of this node were ended before this one began. */

@@ -335,7 +335,7 @@ const placed: readonly Mutation[] = (
     [
       "an owner is told that attempts have ended which still end",
       "host.ts",
-      "if (this.#isEnding(nodeIdOf(hello.owner))) this.#greetings",
+      "if (this.#isEnding(nodeOf(hello.owner))) this.#greetings",
       'if (hello.owner === "") this.#greetings',
       "host",
     ],

@@ -177,6 +177,7 @@ class SimNode implements Living {
     const owner = this.owner;
     const engine = this.#engine(life);
     this.tasks = clusterTasks({
+      nodeId: this.nodeId,
       owner: () => owner,
       leaseMs: LEASE_MS,
       ownLeaseLeftMs: () => LEASE_MS,

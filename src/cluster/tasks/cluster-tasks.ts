@@ -2,15 +2,16 @@
 
 import type { DeclaredOutput } from "../../engine/graph.ts";
 import type { Labels } from "../../engine/labels.ts";
-import type { Clock, EngineLog, Slots } from "../../engine/ports.ts";
+import type { Clock, EngineLog } from "../../engine/ports.ts";
 import type { TaskListener, TaskRunner } from "../../engine/task-port.ts";
-import { FOREIGN, nodeIdOf, TaskHost } from "./host.ts";
+import { FOREIGN, TaskHost } from "./host.ts";
 import type { Connection, FromHost, FromOwner } from "./messages.ts";
 import { TaskPeers } from "./peers.ts";
 import { ClusterTaskRunner, LocalReports } from "./runner.ts";
 import { ClusterSlots, type ClusterSlotsParts } from "./slots.ts";
 
 export interface ClusterTasksParts {
+  readonly nodeId: string;
   /** This node's name as an owner, `<node id>/<start id>`; another one after its lease was lost. */
   readonly owner: () => string;
   readonly leaseMs: number;
@@ -21,7 +22,7 @@ export interface ClusterTasksParts {
   /** The node's own labels and pools. */
   readonly labels: Labels;
   readonly own: ClusterSlotsParts["own"] & {
-    onFree: (pool: string, free: number) => void;
+    onFree: (pool: string) => void;
   };
   readonly local: TaskRunner;
   /** It is made with these tasks' slots and runner. */
@@ -34,8 +35,9 @@ export interface ClusterTasksParts {
 const FORMER_LEASES = 2;
 
 export function clusterTasks(parts: ClusterTasksParts) {
-  const { labels, own, local, engine, clock, log, owner, leaseMs, ownLeaseLeftMs } = parts;
+  const { nodeId, labels, own, local, engine, clock, log, owner, leaseMs, ownLeaseLeftMs } = parts;
   const host = new TaskHost({
+    nodeId,
     host: owner,
     leaseMs,
     ownLeaseLeftMs,
@@ -64,28 +66,27 @@ export function clusterTasks(parts: ClusterTasksParts) {
   );
   // Nothing is known of earlier sessions: they end as any do whose owner is not reached.
   let formerEndMs = clock.steadyMs() + FORMER_LEASES * leaseMs;
-  const nodeId = nodeIdOf(owner());
   const slots = new ClusterSlots({ nodeId, labels, own, peers, formerEndMs: () => formerEndMs });
   own.onGranted = (key, lease) => {
     if (key.startsWith(FOREIGN)) host.granted(key, lease);
     else slots.granted(key, lease);
   };
-  const freed = new Map<string, number>();
+  const freed = new Set<string>();
   own.onFree = (pool) => {
     slots.ownFree(pool);
     if (freed.size === 0) clock.soon(tellFree);
-    freed.set(pool, 0);
+    freed.add(pool);
   };
   const tellFree = () => {
     const now = own.snapshot();
-    const pools = [...freed.keys()].map((pool) => [pool, now[pool]?.queued === 0 ? now[pool].available : 0]);
+    const pools = [...freed].map((pool) => [pool, now[pool]?.queued === 0 ? now[pool].available : 0]);
     freed.clear();
     host.tellFree(Object.fromEntries(pools));
   };
   return {
     host,
     peers,
-    slots: slots as Slots & ClusterSlots,
+    slots,
     runner: new ClusterTaskRunner(local, peers),
     reports: new LocalReports(engine, host),
     /** This node's lease is lost: what it runs for others, and what others run for it, is over. */

@@ -70,7 +70,16 @@ function started(leaseMs = LEASE_MS, ownLeaseLeftMs = () => leaseMs) {
     respond: () => {},
   };
   const log = { warn: () => {}, error: () => {} };
-  const host = new TaskHost({ host: () => "h/1", leaseMs, ownLeaseLeftMs, runner, slots, clock, log });
+  const host = new TaskHost({
+    nodeId: "h",
+    host: () => "h/1",
+    leaseMs,
+    ownLeaseLeftMs,
+    runner,
+    slots,
+    clock,
+    log,
+  });
   slots.onGranted = (key, lease) => host.granted(key, lease);
   const owner = new Owner(host);
   owner.hello("a/1");

@@ -18,6 +18,7 @@ import type {
   TaskRunner,
   WorkerActions,
 } from "../../engine/task-port.ts";
+import { nodeOf } from "../nodes.ts";
 import { type Frame, Link } from "./link.ts";
 import type { Connection, FromHost, FromOwner, Hello, ToHost, ToOwner } from "./messages.ts";
 
@@ -30,6 +31,7 @@ const PINGS_PER_LEASE = 10;
 const UNCONFIRMED_MAX = 1_000;
 
 export interface HostParts {
+  readonly nodeId: string;
   /** This node's name in the cluster, as an owner. */
   readonly host: () => string;
   readonly leaseMs: number;
@@ -93,11 +95,6 @@ export class TaskHost implements TaskListener {
     return [];
   }
 
-  /** Attempts that run here for others. */
-  get running(): number {
-    return this.#attempts.size;
-  }
-
   /** Takes a connection of a node of this cluster, on which it will say hello. */
   accept(connection: Connection<FromHost, FromOwner>): void {
     if (this.#parts.ownLeaseLeftMs() <= 0) {
@@ -110,7 +107,7 @@ export class TaskHost implements TaskListener {
       if (isClosed) return;
       this.#endOthers(hello);
       // What it was told to have ended must have: its answer waits for that.
-      if (this.#isEnding(nodeIdOf(hello.owner))) this.#greetings.push(() => greet(hello));
+      if (this.#isEnding(nodeOf(hello.owner))) this.#greetings.push(() => greet(hello));
       else session = this.#welcome(hello, connection);
     };
     connection.onFrame = (frame) => {
@@ -148,7 +145,7 @@ export class TaskHost implements TaskListener {
       kind: "granted",
       key,
       number,
-      lease: { ...lease, node: nodeIdOf(this.#parts.host()) },
+      lease: { ...lease, node: this.#parts.nodeId },
     });
   }
 
@@ -218,16 +215,16 @@ export class TaskHost implements TaskListener {
 
   /** Ends the node's sessions but the one that it goes on with: those of an earlier start, and one that it has given up. */
   #endOthers({ owner, received }: Hello): void {
-    const nodeId = nodeIdOf(owner);
+    const nodeId = nodeOf(owner);
     for (const session of [...this.#sessions.values()]) {
-      if (nodeIdOf(session.owner) !== nodeId) continue;
+      if (nodeOf(session.owner) !== nodeId) continue;
       if (session.owner !== owner || (received === null && session.link.received > 0)) this.#end(session);
     }
   }
 
-  #isEnding(nodeId: string): boolean {
+  #isEnding(nodeId: string | null): boolean {
     for (const { session } of this.#attempts.values()) {
-      if (session.isOver && nodeIdOf(session.owner) === nodeId) return true;
+      if (session.isOver && nodeOf(session.owner) === nodeId) return true;
     }
     return false;
   }
@@ -388,11 +385,6 @@ export class TaskHost implements TaskListener {
     const [owner = "", key = ""] = foreign.slice(FOREIGN.length).split(" ");
     return { session: this.#sessions.get(owner), key };
   }
-}
-
-/** The node of an owner, whose name is `<node id>/<start id>`. */
-export function nodeIdOf(owner: string): string {
-  return owner.slice(0, owner.indexOf("/"));
 }
 
 /** An owner's name has no space. */

@@ -142,11 +142,6 @@ export class TaskPeers {
     });
   }
 
-  /** Attempts that run on the node. */
-  runningOn(nodeId: string): number {
-    return this.#sessions.get(nodeId)?.attempts.size ?? 0;
-  }
-
   /** The database says that this start of a node is over: all that it ran has ended. */
   ended(host: string): void {
     for (const session of [...this.#sessions.values()]) if (session.host === host) this.#lose(session);
