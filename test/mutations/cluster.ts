@@ -312,6 +312,20 @@ const placed: readonly Mutation[] = (
       "host",
     ],
     [
+      "attempts of an owner whose lease ends soon run for a whole one",
+      "host.ts",
+      "steadyMs() + Math.min(validMs, this.#parts.leaseMs),",
+      "steadyMs() + this.#parts.leaseMs,",
+      "host",
+    ],
+    [
+      "an owner lets attempts run longer than its own lease",
+      "peers.ts",
+      "return Math.min(leaseMs, ownLeaseLeftMs());",
+      "return leaseMs;",
+      "peers",
+    ],
+    [
       "a grant for a request that was taken back counts for the next one",
       "peers.ts",
       "return waiting.get(key) === number && waiting.delete(key);",

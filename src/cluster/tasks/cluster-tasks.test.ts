@@ -3,6 +3,7 @@
 //
 // - A node's slots in use never exceed its capacity.
 // - What asks for a label runs on nodes that have it only.
+// - No attempt runs longer than the last lease of its owner.
 // - When an owner is told that an attempt has ended, it runs nowhere any more.
 // - Every attempt that was started is reported as ended to a living owner, once.
 // - Once everything is healed, every request is granted.
@@ -28,6 +29,7 @@ import { clusterTasks } from "./cluster-tasks.ts";
 import type { Connection, FromHost, FromOwner } from "./messages.ts";
 
 const LEASE_MS = 15_000;
+const RENEW_EVERY_MS = LEASE_MS / 5;
 const SEEDS = sized(40, 1_000);
 
 describe("attempts that are placed on other nodes", () => {
@@ -53,6 +55,8 @@ class World {
   readonly seen = { elsewhere: 0, lost: 0 };
   isHealed = false;
   attempts = 0;
+  /** The start of a node that asked for each attempt. */
+  readonly owners = new Map<string, Life>();
 
   constructor(seed: number, placement: PlacementPolicy) {
     this.random = new Random(seed);
@@ -120,6 +124,11 @@ class World {
   }
 }
 
+interface Life {
+  isAlive: boolean;
+  leaseEndMs: number;
+}
+
 /** A program: a start of it is one owner. */
 class SimNode implements Living {
   readonly #world: World;
@@ -129,7 +138,8 @@ class SimNode implements Living {
   isAlive = true;
   #start = 0;
   #cutUntilMs = 0;
-  #life: { isAlive: boolean } = { isAlive: true };
+  #life: Life = { isAlive: true, leaseEndMs: Number.POSITIVE_INFINITY };
+  #ownLeaseLeftMs = () => LEASE_MS;
   #connections = new Set<SimConnection<FromOwner, FromHost> | SimConnection<FromHost, FromOwner>>();
   readonly running = new Set<string>();
   #own!: PoolSlots;
@@ -148,7 +158,7 @@ class SimNode implements Living {
   }
 
   get isBusy(): boolean {
-    return this.#state.size > 0 || this.running.size > 0;
+    return this.#state.size + this.running.size + this.#own.snapshot().default!.in_use > 0;
   }
 
   get owner(): string {
@@ -164,8 +174,10 @@ class SimNode implements Living {
     const world = this.#world;
     const { time, random } = world;
     this.#start++;
-    this.#life = { isAlive: true };
+    this.#life = { isAlive: true, leaseEndMs: Number.POSITIVE_INFINITY };
     const life = this.#life;
+    const beganMs = time.nowMs;
+    this.#ownLeaseLeftMs = () => LEASE_MS - ((time.nowMs - beganMs) % RENEW_EVERY_MS);
     const clock: Clock = {
       nowMs: () => time.nowMs,
       steadyMs: () => time.nowMs,
@@ -180,7 +192,7 @@ class SimNode implements Living {
       nodeId: this.nodeId,
       owner: () => owner,
       leaseMs: LEASE_MS,
-      ownLeaseLeftMs: () => LEASE_MS,
+      ownLeaseLeftMs: this.#ownLeaseLeftMs,
       connect: (nodeId) => this.#connectTo(world.nodes.find((node) => node.nodeId === nodeId)!),
       labels: this.labels,
       own: this.#own,
@@ -216,6 +228,7 @@ class SimNode implements Living {
     const zone = random.chance(0.3) ? random.pick(["a", "b"]) : "any";
     const key = `${this.nodeId}-${++this.#world.attempts}-${zone}/1/1`;
     this.#state.set(key, "asked");
+    this.#world.owners.set(key, this.#life);
     const labels: Labels = zone === "any" ? {} : { zone };
     const grant = this.tasks.slots.request(key, "default", 1, this.#world.placement, labels);
     if (grant.kind === "granted") this.tasks.slots.onGranted(key, grant.lease);
@@ -311,6 +324,7 @@ class SimNode implements Living {
   restart(): void {
     if (this.#world.isHealed) return;
     this.#life.isAlive = false;
+    this.#life.leaseEndMs = this.#world.time.nowMs + this.#ownLeaseLeftMs();
     for (const connection of this.#connections) connection.close();
     this.#connections.clear();
     this.#state.clear();
@@ -325,6 +339,9 @@ class SimNode implements Living {
   }
 
   assertSlots(): void {
+    const { time, owners } = this.#world;
+    for (const key of this.running)
+      assert.ok(time.nowMs <= owners.get(key)!.leaseEndMs, `${key} outlives its owner's lease`);
     assert.ok(this.running.size <= this.#capacity, `${this.running.size} of ${this.#capacity} slots`);
   }
 

@@ -35,8 +35,8 @@ class Owner implements Connection<FromHost, FromOwner> {
     this.isClosed = true;
   }
 
-  hello(owner: string, received: number | null = null): void {
-    this.onFrame({ owner, received });
+  hello(owner: string, received: number | null = null, validMs = LEASE_MS): void {
+    this.onFrame({ owner, received, validMs });
   }
 
   send(message: ToHost): void {
@@ -167,6 +167,31 @@ test("attempts are ended a few seconds before the last answered ping is a lease 
   assert.ok(time.nowMs >= beganMs + LEASE_MS - 3_000);
   // They are gone well before it is over.
   assert.deepEqual(graces, [1_000]);
+});
+
+test("attempts end before the rest of its own lease that an owner told of first, without any answer", async () => {
+  const { time, host, stopped, slots } = started();
+  host.taskEnded(ref, done);
+  const late = new Owner(host);
+  const beganMs = time.nowMs;
+  late.hello("b/1", null, 5_000);
+  const own = { ...ref, jobId: "k" };
+  late.send({ kind: "request", key: "k/1/1", number: 1, pool: "default", slots: 1 });
+  late.send({ kind: "start", task: { ref: own } as TaskStart, outputs: [] });
+  assert.equal(slots.snapshot().default?.in_use, 1);
+  while (stopped.length === 0) assert.ok(await time.step());
+  assert.deepEqual([stopped, time.nowMs - beganMs], [[own], 2_000]);
+});
+
+test("an answer can make the time shorter that a hello gave, which was long on its way", async () => {
+  const { time, owner, stopped } = started(60_000);
+  const beganMs = time.nowMs;
+  owner.hello("a/1", 1);
+  const ping = owner.got.findLast((frame) => "ping" in frame);
+  assert.ok(ping !== undefined && "ping" in ping);
+  owner.onFrame({ pong: ping.ping, validMs: 4_000 });
+  while (stopped.length === 0) assert.ok(await time.step());
+  assert.equal(time.nowMs - beganMs, 1_000);
 });
 
 test("with the shortest lease too attempts go on while their owner answers", async () => {

@@ -1,6 +1,7 @@
 // The attempts that this node runs for the owners of other nodes' jobs, and the slots that it gives them.
 //
-// - An owner's attempts run while its task lease lasts: for `validMs` after the host sent the last ping that was answered.
+// - An owner's attempts run while its task lease lasts: for `validMs` after the host sent the last ping that was answered,
+//   or after the first hello came. It is over before the owner's own lease.
 //   STOP_BEFORE_MS earlier the host begins to end them, so that none is left when the owner takes them for ended.
 // - A node without a lease takes no owners: before it has its first one, it ends whatever runs in its home.
 // - A session ends when its lease is over, or when its node comes back under another name: all of its attempts are
@@ -229,13 +230,13 @@ export class TaskHost implements TaskListener {
     return false;
   }
 
-  #welcome({ owner, received }: Hello, connection: Connection<FromHost, FromOwner>): Session | null {
+  #welcome({ owner, received, validMs }: Hello, connection: Connection<FromHost, FromOwner>): Session | null {
     const known = this.#sessions.get(owner);
     if (received !== null && known === undefined) {
       connection.write({ host: this.#parts.host(), received: null });
       return null;
     }
-    const session = known ?? this.#begin(owner);
+    const session = known ?? this.#begin(owner, validMs);
     // What the connection before may still deliver is not taken: the count is final once it is told.
     session.connection?.close();
     session.connection = connection;
@@ -245,7 +246,7 @@ export class TaskHost implements TaskListener {
     return session;
   }
 
-  #begin(owner: string): Session {
+  #begin(owner: string, validMs: number): Session {
     const session: Session = {
       owner,
       link: new Link<ToOwner, ToHost>({
@@ -257,7 +258,7 @@ export class TaskHost implements TaskListener {
       connection: null,
       keys: new Map(),
       waiting: new Set(),
-      validUntilMs: this.#parts.clock.steadyMs() + this.#parts.leaseMs,
+      validUntilMs: this.#parts.clock.steadyMs() + Math.min(validMs, this.#parts.leaseMs),
       pings: 0,
       pingsSentMs: new Map(),
       waiters: [],
@@ -297,8 +298,13 @@ export class TaskHost implements TaskListener {
     for (const earlier of session.pingsSentMs.keys()) {
       if (earlier <= ping) session.pingsSentMs.delete(earlier);
     }
-    const lastsMs = Math.min(validMs, this.#parts.leaseMs);
-    session.validUntilMs = Math.max(session.validUntilMs, sentMs + lastsMs);
+    const untilMs = sentMs + Math.min(validMs, this.#parts.leaseMs);
+    const isSooner = untilMs < session.validUntilMs;
+    session.validUntilMs = untilMs;
+    if (!isSooner) return;
+    // The hello, or an answer, was long on its way.
+    session.cancelBeat();
+    this.#beatLater(session);
   }
 
   #end(session: Session): void {

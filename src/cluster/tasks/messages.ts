@@ -50,6 +50,8 @@ export interface Hello {
   readonly owner: string;
   /** Messages of this session that the owner has received; null: it begins. */
   readonly received: number | null;
+  /** How long the host may run attempts of this owner until a ping is answered; as in Pong. */
+  readonly validMs: number;
 }
 
 /** The host's answer. */

@@ -8,7 +8,7 @@ import { TaskPeers } from "./peers.ts";
 const stopped: TaskOutcome = { kind: "interrupted", reason: "stopped" };
 
 /** An owner with one attempt on a host, which the test plays. */
-function started() {
+function started(ownLeaseLeftMs = 15_000) {
   const time = new Timeline();
   const sent: FromOwner[] = [];
   const ended: TaskRef[] = [];
@@ -22,7 +22,7 @@ function started() {
     {
       owner: () => "a/1",
       leaseMs: 15_000,
-      ownLeaseLeftMs: () => 15_000,
+      ownLeaseLeftMs: () => ownLeaseLeftMs,
       connect: () => connection,
       declaredOutputs: () => [],
       listener: () => ({
@@ -48,8 +48,13 @@ function started() {
   connection.onFrame({ seq: 1, received: 1, message: { kind: "granted", key: "j/1/1", number: 1, lease } });
   peers.start("h", { ref, lease } as TaskStart);
   const kinds = () => sent.flatMap((frame) => ("message" in frame ? [frame.message?.kind] : []));
-  return { time, peers, connection, ref, ended, kinds };
+  return { time, peers, connection, sent, ref, ended, kinds };
 }
+
+test("a host is told first how long the owner's own lease lasts, at most a whole one", () => {
+  assert.deepEqual(started(4_000).sent[0], { owner: "a/1", received: null, validMs: 4_000 });
+  assert.deepEqual(started(40_000).sent[0], { owner: "a/1", received: null, validMs: 15_000 });
+});
 
 test("attempts elsewhere are stopped, and waited for until all have ended", async () => {
   const { time, peers, connection, ref, ended, kinds } = started();

@@ -210,6 +210,7 @@ export class TaskPeers {
     connection.write({
       owner: this.#parts.owner(),
       received: session.host === null ? null : session.link.received,
+      validMs: this.#validMs,
     });
   }
 
@@ -225,11 +226,16 @@ export class TaskPeers {
   }
 
   #answer(session: Session, ping: number): void {
-    const { clock, leaseMs, ownLeaseLeftMs } = this.#parts;
-    const validMs = Math.min(leaseMs, ownLeaseLeftMs());
+    const validMs = this.#validMs;
     if (validMs <= 0) return;
-    session.answeredMs = clock.steadyMs();
+    session.answeredMs = this.#parts.clock.steadyMs();
     session.connection?.write({ pong: ping, validMs });
+  }
+
+  /** How long a host may run attempts from now on. */
+  get #validMs(): number {
+    const { leaseMs, ownLeaseLeftMs } = this.#parts;
+    return Math.min(leaseMs, ownLeaseLeftMs());
   }
 
   #disconnect(session: Session): void {

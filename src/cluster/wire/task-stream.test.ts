@@ -26,19 +26,21 @@ class End<Out, In> {
   }
 }
 
+const hello = { owner: "node_a/1", received: null, validMs: 15_000 };
+
 async function connected() {
   const accepted = Promise.withResolvers<End<FromHost, FromOwner>>();
   const accept = (connection: Connection<FromHost, FromOwner>) => accepted.resolve(new End(connection));
   const node = await startNode({ parts: { host: { accept } } });
   const peers = peersWith();
   const owner = new End(openTaskStreams(peers, () => node.address)("node_b"));
-  owner.connection.write({ owner: "node_a/1", received: null });
+  owner.connection.write(hello);
   return { node, peers, owner, host: await accepted.promise };
 }
 
 test("frames come in order at both ends, those of megabytes too", async () => {
   const { node, peers, owner, host } = await connected();
-  assert.deepEqual(await host.next(), { owner: "node_a/1", received: null });
+  assert.deepEqual(await host.next(), hello);
   host.connection.write({ host: "node_b/1", received: 0 });
   assert.deepEqual(await owner.next(), { host: "node_b/1", received: 0 });
   const line = "ä".repeat(3_000_000);
@@ -74,7 +76,7 @@ test("a stream to a node that cannot be reached, or has no address, is closed", 
   using peers = peersWith();
   for (const address of ["127.0.0.1:1", null]) {
     const end = new End(openTaskStreams(peers, () => address)("node_b"));
-    end.connection.write({ owner: "node_a/1", received: null });
+    end.connection.write(hello);
     await end.closed.promise;
   }
 });
