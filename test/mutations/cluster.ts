@@ -314,8 +314,8 @@ const placed: readonly Mutation[] = (
     [
       "attempts of an owner whose lease ends soon run for a whole one",
       "host.ts",
-      "steadyMs() + Math.min(validMs, this.#parts.leaseMs),",
-      "steadyMs() + this.#parts.leaseMs,",
+      "clock.steadyMs() + Math.min(frame.validMs, leaseMs)",
+      "clock.steadyMs() + leaseMs",
       "host",
     ],
     [
@@ -339,18 +339,19 @@ const placed: readonly Mutation[] = (
       "session === undefined",
       "cluster-tasks",
     ],
-    [
-      "a node without a lease runs attempts of others",
-      "host.ts",
-      "this.#parts.ownLeaseLeftMs() <= 0",
-      "false",
-      "host",
-    ],
+    ["a node without a lease runs attempts of others", "host.ts", "ownLeaseLeftMs() <= 0", "false", "host"],
     [
       "an owner is told that attempts have ended which still end",
       "host.ts",
-      "if (this.#isEnding(nodeOf(hello.owner))) this.#greetings",
-      'if (hello.owner === "") this.#greetings',
+      "if (this.#isEnding(nodeOf(hello.owner)))",
+      'if (hello.owner === "")',
+      "host",
+    ],
+    [
+      "an owner that waits is answered behind the lease of its host",
+      "host.ts",
+      "for (const { connection } of this.#greetings.splice(0)) connection.close();",
+      "",
       "host",
     ],
     [

@@ -140,10 +140,34 @@ test("one that says nothing first is cut off", () => {
 test("a node that has no lease yet takes no owner", () => {
   let leftMs = LEASE_MS;
   const { host } = started(LEASE_MS, () => leftMs);
+  const other = new Owner(host);
   leftMs = 0;
-  assert.ok(new Owner(host).isClosed);
+  other.hello("b/1");
+  assert.ok(other.isClosed);
   leftMs = LEASE_MS;
-  assert.ok(!new Owner(host).isClosed);
+  const later = new Owner(host);
+  later.hello("b/1");
+  assert.ok(!later.isClosed);
+});
+
+test("an owner that waits for its earlier attempts to end is cut off when the host's lease is lost", () => {
+  const { host } = started();
+  const next = new Owner(host);
+  next.hello("a/2");
+  host.endAll();
+  assert.ok(next.isClosed);
+  host.taskEnded(ref, { kind: "interrupted", reason: "stopped" });
+  assert.deepEqual(next.take(), []);
+});
+
+test("an owner that had to wait for an answer has had its lease meanwhile", async () => {
+  const { time, host } = started();
+  const next = new Owner(host);
+  next.hello("a/2", null, 5_000);
+  const beganMs = time.nowMs;
+  time.plan(1_000, null, () => host.taskEnded(ref, { kind: "interrupted", reason: "stopped" }));
+  while (!next.isClosed) assert.ok(await time.step());
+  assert.equal(time.nowMs - beganMs, 2_000);
 });
 
 test("an owner can stop and write to its own attempts only", () => {

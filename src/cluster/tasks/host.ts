@@ -76,7 +76,7 @@ export class TaskHost implements TaskListener {
   readonly #sessions = new Map<string, Session>();
   readonly #attempts = new Map<string, Attempt>();
   /** Of owners whose earlier attempts still end here. */
-  #greetings: (() => void)[] = [];
+  #greetings: { readonly greet: () => void; readonly connection: Connection<FromHost, FromOwner> }[] = [];
   /** When attempts are ended that still run, on the steady clock; null while new ones are taken. */
   #drainUntilMs: number | null = null;
   #cancelDrain = () => {};
@@ -98,22 +98,24 @@ export class TaskHost implements TaskListener {
 
   /** Takes a connection of a node of this cluster, on which it will say hello. */
   accept(connection: Connection<FromHost, FromOwner>): void {
-    if (this.#parts.ownLeaseLeftMs() <= 0) {
-      connection.close();
-      return;
-    }
+    const { clock, leaseMs, ownLeaseLeftMs } = this.#parts;
     let session: Session | null = null;
     let isClosed = false;
-    const greet = (hello: Hello) => {
+    const greet = (hello: Hello, validUntilMs: number) => {
       if (isClosed) return;
+      if (ownLeaseLeftMs() <= 0) {
+        connection.close();
+        return;
+      }
       this.#endOthers(hello);
       // What it was told to have ended must have: its answer waits for that.
-      if (this.#isEnding(nodeOf(hello.owner))) this.#greetings.push(() => greet(hello));
-      else session = this.#welcome(hello, connection);
+      if (this.#isEnding(nodeOf(hello.owner)))
+        this.#greetings.push({ greet: () => greet(hello, validUntilMs), connection });
+      else session = this.#welcome(hello, validUntilMs, connection);
     };
     connection.onFrame = (frame) => {
       try {
-        if ("owner" in frame) greet(frame);
+        if ("owner" in frame) greet(frame, clock.steadyMs() + Math.min(frame.validMs, leaseMs));
         else if (session === null || session.connection !== connection) connection.close();
         else if ("pong" in frame) this.#answered(session, frame.pong, frame.validMs);
         else session.link.frame(frame);
@@ -196,7 +198,7 @@ export class TaskHost implements TaskListener {
     const { session } = attempt;
     if (!session.isOver) session.link.send({ kind: "ended", ref, outcome });
     this.#release(session, key);
-    if (session.isOver) for (const greet of this.#greetings.splice(0)) greet();
+    if (session.isOver) for (const { greet } of this.#greetings.splice(0)) greet();
   }
 
   backpressure(): Promise<void> | null {
@@ -210,6 +212,7 @@ export class TaskHost implements TaskListener {
   /** Ends all sessions: this node has lost its own lease, or stops. */
   endAll(): void {
     for (const session of [...this.#sessions.values()]) this.#end(session);
+    for (const { connection } of this.#greetings.splice(0)) connection.close();
   }
 
   // ------------------------------------------------------------------------------------------- sessions
@@ -230,13 +233,17 @@ export class TaskHost implements TaskListener {
     return false;
   }
 
-  #welcome({ owner, received, validMs }: Hello, connection: Connection<FromHost, FromOwner>): Session | null {
+  #welcome(
+    { owner, received }: Hello,
+    validUntilMs: number,
+    connection: Connection<FromHost, FromOwner>,
+  ): Session | null {
     const known = this.#sessions.get(owner);
     if (received !== null && known === undefined) {
       connection.write({ host: this.#parts.host(), received: null });
       return null;
     }
-    const session = known ?? this.#begin(owner, validMs);
+    const session = known ?? this.#begin(owner, validUntilMs);
     // What the connection before may still deliver is not taken: the count is final once it is told.
     session.connection?.close();
     session.connection = connection;
@@ -246,7 +253,7 @@ export class TaskHost implements TaskListener {
     return session;
   }
 
-  #begin(owner: string, validMs: number): Session {
+  #begin(owner: string, validUntilMs: number): Session {
     const session: Session = {
       owner,
       link: new Link<ToOwner, ToHost>({
@@ -258,7 +265,7 @@ export class TaskHost implements TaskListener {
       connection: null,
       keys: new Map(),
       waiting: new Set(),
-      validUntilMs: this.#parts.clock.steadyMs() + Math.min(validMs, this.#parts.leaseMs),
+      validUntilMs,
       pings: 0,
       pingsSentMs: new Map(),
       waiters: [],
