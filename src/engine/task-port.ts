@@ -176,6 +176,6 @@ export interface TaskListener {
   /** What a long-lived command asked for while it goes on running. */
   taskActions(ref: TaskRef, actions: WorkerActions): void;
   taskEnded(ref: TaskRef, outcome: TaskOutcome): void;
-  /** Null while there is room for more events; otherwise a promise to wait for before reading on. */
-  backpressure(): Promise<void> | null;
+  /** Null while there is room for more events of the attempt; otherwise a promise to wait for before reading on. */
+  backpressure(ref: TaskRef): Promise<void> | null;
 }

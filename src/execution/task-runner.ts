@@ -276,7 +276,7 @@ export class LocalTaskRunner implements TaskRunner {
     return {
       events: (events) => this.#listener?.taskEvents(ref, events),
       actions: (actions) => this.#listener?.taskActions(ref, actions),
-      backpressure: () => this.#listener?.backpressure() ?? null,
+      backpressure: () => this.#listener?.backpressure(ref) ?? null,
     };
   }
 

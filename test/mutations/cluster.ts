@@ -355,6 +355,20 @@ const placed: readonly Mutation[] = (
       "host",
     ],
     [
+      "an attempt is read on only when its owner has confirmed everything",
+      "host.ts",
+      "if (session.link.waiting >= UNCONFIRMED_MAX) return;",
+      "if (session.link.waiting > 0) return;",
+      "host",
+    ],
+    [
+      "an attempt of another node's job waits for this node's engine",
+      "runner.ts",
+      "return this.#listenerOf(ref).backpressure(ref);",
+      "return this.#engine().backpressure(ref);",
+      "runner",
+    ],
+    [
       "a request of a lost node waits for ever",
       "slots.ts",
       "if (request?.nodeId === nodeId) this.#again(request);",

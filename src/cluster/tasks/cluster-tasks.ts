@@ -78,10 +78,8 @@ export function clusterTasks(parts: ClusterTasksParts) {
     freed.add(pool);
   };
   const tellFree = () => {
-    const now = own.snapshot();
-    const pools = [...freed].map((pool) => [pool, now[pool]?.queued === 0 ? now[pool].available : 0]);
+    host.tellFree(freed);
     freed.clear();
-    host.tellFree(Object.fromEntries(pools));
   };
   return {
     host,

@@ -43,10 +43,22 @@ class Owner implements Connection<FromHost, FromOwner> {
     this.onFrame({ seq: ++this.#sent, received: 0, message });
   }
 
-  /** What came, without the pings. */
+  /** What came, without pings and what is free. */
   take(): FromHost[] {
-    return this.got.splice(0).filter((frame) => !("ping" in frame));
+    return this.got.splice(0).filter((frame) => !("ping" in frame || "free" in frame));
   }
+}
+
+/** @returns what tells whether the promise is resolved by now */
+function isResolved(promise: Promise<void>): () => Promise<boolean> {
+  let resolved = false;
+  void promise.then(() => {
+    resolved = true;
+  });
+  return async () => {
+    await Promise.resolve();
+    return resolved;
+  };
 }
 
 function started(leaseMs = LEASE_MS, ownLeaseLeftMs = () => leaseMs) {
@@ -57,7 +69,7 @@ function started(leaseMs = LEASE_MS, ownLeaseLeftMs = () => leaseMs) {
     after: (delayMs: number, run: () => void) => time.plan(delayMs, null, run),
     soon: (run: () => void) => void time.plan(0, null, run),
   };
-  const slots = new PoolSlots({ default: 1 }, () => "1");
+  const slots = new PoolSlots({ default: 2, gpu: 3 }, () => "1");
   const stopped: TaskRef[] = [];
   const graces: (number | undefined)[] = [];
   const runner = {
@@ -115,6 +127,61 @@ test("an owner that comes back over a new connection gets what it has missed", (
     missed.map((frame) => ("message" in frame ? frame.message?.kind : null)),
     ["events", "ended"],
   );
+});
+
+test("an owner is told the latest count of free slots when it connects, and while it is connected", () => {
+  const { host, slots, owner } = started();
+  const told = ({ got }: Owner) => got.splice(0).flatMap((frame) => ("free" in frame ? [frame.free] : []));
+  owner.onClose();
+  for (let n = 0; n < 2_000; n++) host.tellFree(["default"]);
+  assert.equal(host.backpressure(ref), null);
+  slots.request("k/1/1", "gpu", 1);
+  const next = new Owner(host);
+  next.hello("a/1", 1);
+  assert.deepEqual(told(next), [{ default: 1, gpu: 2 }]);
+  slots.release("k/1/1");
+  host.tellFree(["gpu"]);
+  assert.deepEqual(told(next), [{ gpu: 3 }]);
+  slots.request("k/1/1", "gpu", 2);
+  slots.request("k/2/1", "gpu", 2);
+  host.tellFree(["gpu"]);
+  assert.deepEqual(told(next), [{ gpu: 0 }], "somebody waits for it");
+});
+
+test("an attempt is not read on while its own owner has not confirmed 1,000 messages", async () => {
+  const { host, owner } = started();
+  const other = new Owner(host);
+  other.hello("b/1");
+  const theirs = { ...ref, jobId: "k" };
+  other.send({ kind: "request", key: "k/1/1", number: 1, pool: "default", slots: 1 });
+  other.send({ kind: "start", task: { ref: theirs } as TaskStart, outputs: [] });
+  // The grant was the first one.
+  for (let n = 2; n <= 1_000; n++) {
+    assert.equal(host.backpressure(ref), null);
+    host.taskEvents(ref, []);
+  }
+  const room = host.backpressure(ref);
+  assert.ok(room !== null);
+  assert.equal(host.backpressure(theirs), null);
+  assert.equal(host.backpressure({ ...ref, jobId: "own" }), null);
+  host.taskEvents(ref, []);
+  const isFree = isResolved(room);
+  owner.onFrame({ seq: 0, received: 1 });
+  assert.ok(!(await isFree()));
+  owner.onFrame({ seq: 0, received: 2 });
+  assert.ok(await isFree());
+  assert.equal(host.backpressure(ref), null);
+});
+
+test("what is not read on is read to its end when its session is over", async () => {
+  const { host } = started();
+  for (let n = 2; n <= 1_000; n++) host.taskEvents(ref, []);
+  const room = host.backpressure(ref);
+  assert.ok(room !== null);
+  const isFree = isResolved(room);
+  host.endAll();
+  assert.ok(await isFree());
+  assert.equal(host.backpressure(ref), null);
 });
 
 test("an owner that hangs up while nothing of it runs has its session ended, else it may come back", () => {
@@ -233,6 +300,7 @@ test("with the shortest lease too attempts go on while their owner answers", asy
 
 test("a host that is drained refuses what waits and what comes, and ends at its deadline what still runs", async () => {
   const { time, host, owner, stopped, slots } = started();
+  slots.request("own/1/1", "default", 1);
   const kinds = () => owner.take().map((frame) => ("message" in frame ? frame.message?.kind : null));
   owner.send({ kind: "request", key: "j/2/1", number: 2, pool: "default", slots: 1 });
   host.drain(time.nowMs + 5_000);
@@ -244,7 +312,7 @@ test("a host that is drained refuses what waits and what comes, and ends at its 
   assert.deepEqual(stopped, [ref]);
   assert.equal(time.nowMs, beganMs + 5_000);
   host.taskEnded(ref, { kind: "interrupted", reason: "stopped" });
-  assert.equal(slots.snapshot().default?.in_use, 0);
+  assert.equal(slots.snapshot().default?.in_use, 1);
   owner.take();
   host.undrain();
   owner.send({ kind: "request", key: "j/3/1", number: 4, pool: "default", slots: 1 });

@@ -22,13 +22,14 @@ import type {
 import { nodeOf } from "../nodes.ts";
 import { type Frame, Link } from "./link.ts";
 import type { Connection, FromHost, FromOwner, Hello, ToHost, ToOwner } from "./messages.ts";
+import type { OwnPools } from "./slots.ts";
 
 /** Of a command whose owner is not reached, between SIGTERM and SIGKILL. */
 const STOP_GRACE_MS = 1_000;
 /** The grace, and what it takes to end what does not end by itself. */
 const STOP_BEFORE_MS = 3_000;
 const PINGS_PER_LEASE = 10;
-/** Reports that an owner has not confirmed, above which its attempts are not read on. */
+/** Messages that an owner has not confirmed, from which on its attempts are not read on. */
 const UNCONFIRMED_MAX = 1_000;
 
 export interface HostParts {
@@ -40,7 +41,7 @@ export interface HostParts {
   readonly ownLeaseLeftMs: () => number;
   readonly runner: TaskRunner;
   /** This node's own slots. Keys of owners elsewhere begin with FOREIGN. */
-  readonly slots: Pick<Slots, "request" | "release">;
+  readonly slots: Pick<Slots, "request" | "release"> & { snapshot(): OwnPools };
   readonly clock: Clock;
   readonly log: EngineLog;
 }
@@ -152,9 +153,16 @@ export class TaskHost implements TaskListener {
     });
   }
 
-  /** Tells the owners what is free in pools for which nobody waits. */
-  tellFree(pools: Readonly<Record<string, number>>): void {
-    for (const { link } of this.#sessions.values()) link.send({ kind: "free", pools });
+  /** Tells the owners what is free in these pools; those that are not connected are told later. */
+  tellFree(pools: Iterable<string>): void {
+    const free = this.#freeIn(pools);
+    for (const { connection } of this.#sessions.values()) connection?.write({ free });
+  }
+
+  #freeIn(pools: Iterable<string>): Readonly<Record<string, number>> {
+    const now = this.#parts.slots.snapshot();
+    const freeOf = (pool: string) => (now[pool]?.queued === 0 ? now[pool].available : 0);
+    return Object.fromEntries(Array.from(pools, (pool) => [pool, freeOf(pool)]));
   }
 
   /** Takes no attempts any more: requests are refused, and what runs at the deadline is ended. */
@@ -201,12 +209,10 @@ export class TaskHost implements TaskListener {
     if (session.isOver) for (const { greet } of this.#greetings.splice(0)) greet();
   }
 
-  backpressure(): Promise<void> | null {
-    for (const session of this.#sessions.values()) {
-      if (session.link.waiting < UNCONFIRMED_MAX) continue;
-      return new Promise((resolve) => session.waiters.push(resolve));
-    }
-    return null;
+  backpressure(ref: TaskRef): Promise<void> | null {
+    const session = this.#sessionOf(ref);
+    if (session === null || session.link.waiting < UNCONFIRMED_MAX) return null;
+    return new Promise((resolve) => session.waiters.push(resolve));
   }
 
   /** Ends all sessions: this node has lost its own lease, or stops. */
@@ -249,6 +255,7 @@ export class TaskHost implements TaskListener {
     session.connection = connection;
     connection.write({ host: this.#parts.host(), received: session.link.received });
     session.link.connected((frame: Frame<ToOwner>) => connection.write(frame), received ?? 0);
+    connection.write({ free: this.#freeIn(Object.keys(this.#parts.slots.snapshot())) });
     this.#ping(session);
     return session;
   }
@@ -258,7 +265,8 @@ export class TaskHost implements TaskListener {
       owner,
       link: new Link<ToOwner, ToHost>({
         receive: (message) => this.#receive(session, message),
-        drained: () => {
+        confirmed: () => {
+          if (session.link.waiting >= UNCONFIRMED_MAX) return;
           for (const resolve of session.waiters.splice(0)) resolve();
         },
       }),

@@ -73,17 +73,20 @@ test("each message is received once and in order, however often the connection b
 });
 
 test("what was received is confirmed after 32 messages without anything to send", () => {
-  let drained = 0;
+  const confirmed: number[] = [];
   const pair = new Pair();
-  const sender = new Link<number, number>({ receive: () => {}, drained: () => drained++ });
+  const sender = new Link<number, number>({
+    receive: () => {},
+    confirmed: () => confirmed.push(sender.waiting),
+  });
   const frames: Frame<number>[] = [];
   sender.connected((frame) => void frames.push(frame), 0);
   pair.b.connected((frame) => sender.frame(frame), 0);
-  for (let n = 1; n <= 32; n++) sender.send(n);
+  for (let n = 1; n <= 40; n++) sender.send(n);
   for (const frame of frames.splice(0, 31)) pair.b.frame(frame);
-  assert.deepEqual([sender.waiting, drained], [32, 0]);
+  assert.deepEqual([sender.waiting, confirmed], [40, []]);
   for (const frame of frames.splice(0)) pair.b.frame(frame);
-  assert.deepEqual([sender.waiting, drained], [0, 1]);
+  assert.deepEqual([sender.waiting, confirmed], [8, [8]]);
 });
 
 test("an end that has lost messages, repeats one, or confirms what was never sent is refused", () => {

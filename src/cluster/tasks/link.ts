@@ -13,8 +13,8 @@ export interface Frame<Message> {
 export interface LinkParts<In> {
   /** Called once for each message of the other end, in order. */
   readonly receive: (message: In) => void;
-  /** Called when everything that was sent has been confirmed. */
-  readonly drained?: () => void;
+  /** Called when the other end has confirmed more of what was sent. */
+  readonly confirmed?: () => void;
 }
 
 /** Messages that are received before they are confirmed without one to send along. */
@@ -106,6 +106,6 @@ export class Link<Out, In> {
     if (received === this.#confirmed) return;
     this.#unconfirmed = this.#unconfirmed.slice(received - this.#confirmed);
     this.#confirmed = received;
-    if (this.#unconfirmed.length === 0) this.#parts.drained?.();
+    this.#parts.confirmed?.();
   }
 }

@@ -40,9 +40,7 @@ export type ToOwner =
   | { readonly kind: "refused"; readonly key: string; readonly number: number }
   | { readonly kind: "events"; readonly ref: TaskRef; readonly events: readonly TaskEvent[] }
   | { readonly kind: "actions"; readonly ref: TaskRef; readonly actions: WorkerActions }
-  | { readonly kind: "ended"; readonly ref: TaskRef; readonly outcome: TaskOutcome }
-  /** Slots that nobody waits for, of pools where that changed. */
-  | { readonly kind: "free"; readonly pools: Readonly<Record<string, number>> };
+  | { readonly kind: "ended"; readonly ref: TaskRef; readonly outcome: TaskOutcome };
 
 /** The first thing on a connection, from the owner. */
 export interface Hello {
@@ -72,8 +70,13 @@ export interface Pong {
   readonly validMs: number;
 }
 
+/** Sent by the host after its welcome, and when that changes: slots that nobody waits for. Only the latest counts. */
+export interface Free {
+  readonly free: Readonly<Record<string, number>>;
+}
+
 export type FromOwner = Hello | Pong | Frame<ToHost>;
-export type FromHost = Welcome | Ping | Frame<ToOwner>;
+export type FromHost = Welcome | Ping | Free | Frame<ToOwner>;
 
 /** One connection between the two. Frames come in order; when some are lost, it is closed. */
 export interface Connection<Out, In> {

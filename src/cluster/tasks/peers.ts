@@ -196,6 +196,7 @@ export class TaskPeers {
       try {
         if ("host" in frame) this.#welcomed(session, frame.host, frame.received);
         else if ("ping" in frame) this.#answer(session, frame.ping);
+        else if ("free" in frame) this.#slots.free(session.nodeId, frame.free);
         else session.link.frame(frame);
       } catch (error) {
         if (!(error instanceof RangeError)) throw error;
@@ -298,9 +299,6 @@ export class TaskPeers {
         return;
       case "refused":
         if (isAwaited(session, message)) this.#slots.refused(nodeId, message.key);
-        return;
-      case "free":
-        this.#slots.free(nodeId, message.pools);
         return;
       case "events":
         this.#parts.listener().taskEvents(message.ref, message.events);

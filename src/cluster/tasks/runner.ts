@@ -68,8 +68,8 @@ export class LocalReports implements TaskListener {
     this.#listenerOf(ref).taskEnded(ref, outcome);
   }
 
-  backpressure(): Promise<void> | null {
-    return this.#engine().backpressure() ?? this.#host.backpressure();
+  backpressure(ref: TaskRef): Promise<void> | null {
+    return this.#listenerOf(ref).backpressure(ref);
   }
 
   #listenerOf(ref: TaskRef): TaskListener {

@@ -28,7 +28,8 @@ export interface KnownNode {
   readonly pools: Readonly<Record<string, KnownPool>>;
 }
 
-type OwnPools = Readonly<
+/** This node's pools as they stand now. */
+export type OwnPools = Readonly<
   Record<string, { readonly capacity: number; readonly available: number; readonly queued: number }>
 >;
 

@@ -68,6 +68,6 @@ export function meteredListener(listener: TaskListener, meter: RuntimeMeter): Ta
       meter.attemptsEnded[outcome.kind]++;
       listener.taskEnded(ref, outcome);
     },
-    backpressure: () => listener.backpressure(),
+    backpressure: (ref) => listener.backpressure(ref),
   };
 }
