@@ -84,6 +84,7 @@ export function openGateway(config: Config, core: Core) {
     idempotencyMs: IDEMPOTENCY_MS,
     operations: opened.operationRecords,
     retentionDays: config.retentionDays,
+    forgetNodes: async () => core.opened.sharedByNodes?.forgetNodes(),
     takeDuty: (forMs) => core.takeDuty("housekeeping", forMs),
     // Of one that shares its records with nobody, what was prepared goes with the end of its run or its blueprint.
     sweepHome: async () => {

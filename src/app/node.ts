@@ -120,7 +120,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     ended: () => runner.ended(),
     mayRunUntil: (steadyMs) => runner.mayRunUntil(steadyMs, () => membership.check()),
   };
-  const find = async (asked: string) => (await records.all()).find((one) => one.nodeId === asked) ?? null;
+  const { find } = shared.reads;
   const orders: NodeOrders = {
     find,
     async order(asked, order) {
@@ -138,11 +138,23 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     tasks,
     /** Listens for the other nodes. @returns control of jobs wherever they are. @throws StartFailed */
     async openDoor(
-      door: Omit<NodeDoorParts, "owner" | "nodes" | "peers" | "host" | "credentials" | "messageBytesMax">,
+      door: Omit<
+        NodeDoorParts,
+        "owner" | "nodes" | "nodeReads" | "peers" | "host" | "credentials" | "messageBytesMax"
+      >,
     ): Promise<JobControl> {
       const opened = await openNodeDoor(
         config,
-        { ...door, owner, nodes: records, peers, host: tasks.host, credentials, messageBytesMax },
+        {
+          ...door,
+          owner,
+          nodes: records,
+          nodeReads: shared.reads,
+          peers,
+          host: tasks.host,
+          credentials,
+          messageBytesMax,
+        },
         undo,
       );
       address = opened.address;
@@ -176,7 +188,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
       const deadlineMs = seconds * 1_000;
       try {
         const isReady = (other: NodeRecord) => other.nodeId !== nodeId && other.status === "ready";
-        if (!(await records.all()).some(isReady)) return;
+        if (!(await records.present()).some(isReady)) return;
         await membership.order({ kind: "drain", withinMs: deadlineMs, servicesLast: true });
       } catch (error) {
         if (!(error instanceof JournalUnavailable)) throw error;

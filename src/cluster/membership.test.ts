@@ -70,7 +70,7 @@ class Harness {
         return renewal.promise;
       },
       leave: async ({ owner }) => void this.done.push(`left as ${owner}`),
-      all: async () => [],
+      present: async () => [],
       living: async () => new Set(),
       order: async (_nodeId, { kind }) => {
         this.done.push(kind satisfies NodeOrder["kind"]);

@@ -17,18 +17,20 @@ import {
   type ListedBytes,
   WrongBytes,
 } from "./bytes.ts";
-import { type NodeRecord, type NodeRecords, nodeOf } from "./nodes.ts";
+import { isLiving, type NodeReads, type NodeRecord, nodeOf } from "./nodes.ts";
 import { bytesFromWire } from "./wire/bytes.ts";
 import type { FetchBytesResponse } from "./wire/gen/svc/node/v1/node_pb.ts";
 import { type Peers, PeerUnreachable } from "./wire/peers.ts";
 
 const FETCHES_AT_ONCE = 8;
+/** Those that may have them. */
+const NODES_MAX = 1_000;
 /** A disk that reads a chunk for longer is not waited for. */
 const SILENT_MS = 30_000;
 
 export interface NodeBytesParts {
   readonly peers: Pick<Peers, "call" | "stream" | "connected">;
-  readonly nodes: Pick<NodeRecords, "all">;
+  readonly nodes: Pick<NodeReads, "livingFirst">;
   /** This node's, as it is now. */
   readonly owner: () => string;
   readonly clock: Pick<Clock, "after">;
@@ -90,12 +92,11 @@ export class NodeBytes implements BytesElsewhere {
   async #others(): Promise<{ readonly living: readonly Reachable[]; readonly lost: readonly string[] }> {
     const { nodes, owner, peers } = this.#parts;
     const own = nodeOf(owner());
-    const others = (await nodes.all()).filter(({ nodeId }) => nodeId !== own);
+    const others = (await nodes.livingFirst(NODES_MAX)).filter(({ nodeId }) => nodeId !== own);
     const connected = new Set(peers.connected);
     const place = ({ address }: Reachable) =>
       address === this.#lastGiver ? 0 : connected.has(address) ? 1 : 2;
-    const isAway = ({ status }: NodeRecord) => status === "lost" || status === "left";
-    const isReachable = (node: NodeRecord): node is Reachable => !isAway(node) && node.address !== null;
+    const isReachable = (node: NodeRecord): node is Reachable => isLiving(node) && node.address !== null;
     return {
       living: others.filter(isReachable).toSorted((a, b) => place(a) - place(b)),
       lost: others.filter((node) => !isReachable(node)).map(({ name }) => name),

@@ -8,7 +8,7 @@ import type { NodeRecord, NodeRecords } from "./nodes.ts";
 export interface NodeWatchParts {
   /** This node's. */
   readonly nodeId: string;
-  readonly records: Pick<NodeRecords, "all">;
+  readonly records: Pick<NodeRecords, "present">;
   readonly everyMs: number;
   /** The other nodes, those that are lost among them. */
   readonly onOthers: (others: readonly NodeRecord[]) => void;
@@ -51,8 +51,8 @@ export class NodeWatch {
   async #look(): Promise<void> {
     const { nodeId, records, everyMs, clock, log } = this.#parts;
     try {
-      const rows = await records.all();
-      if (!this.#isStopped) this.#take(rows.filter((row) => row.nodeId !== nodeId && row.status !== "left"));
+      const rows = await records.present();
+      if (!this.#isStopped) this.#take(rows.filter((row) => row.nodeId !== nodeId));
     } catch (error) {
       if (!(error instanceof JournalUnavailable)) throw error;
       log.warn({ reason: error.message }, "the other nodes cannot be read");

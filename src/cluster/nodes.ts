@@ -96,8 +96,8 @@ export interface NodeRecords {
   renew(node: Pick<NodeEntry, "nodeId" | "owner">, leaseMs: number, load: NodeLoad): Promise<Renewal | null>;
   /** Ends the lease: what the owner has left may be taken over. */
   leave(node: Pick<NodeEntry, "nodeId" | "owner">): Promise<void>;
-  /** By name. */
-  all(): Promise<readonly NodeRecord[]>;
+  /** Those that have not left, by name. */
+  present(): Promise<readonly NodeRecord[]>;
   living(): Promise<ReadonlySet<string>>;
   /**
    * Asks something of a node, which learns of it with its next renewal. Asking again changes nothing but the deadline.

@@ -23,7 +23,7 @@ function world() {
         ),
     },
     nodes: {
-      async all() {
+      async present() {
         reads++;
         return nodes as unknown as readonly NodeRecord[];
       },

@@ -29,7 +29,7 @@ export interface JobHeads {
 
 export interface PlacesParts {
   readonly jobs: JobHeads;
-  readonly nodes: Pick<NodeRecords, "all">;
+  readonly nodes: Pick<NodeRecords, "present">;
   readonly clock: Pick<Clock, "steadyMs">;
 }
 
@@ -80,8 +80,8 @@ export class Places {
 
   async #read(): Promise<void> {
     const readAtMs = this.#parts.clock.steadyMs();
-    const all = await this.#parts.nodes.all();
-    this.#living = all.filter(isLiving);
+    const present = await this.#parts.nodes.present();
+    this.#living = present.filter(isLiving);
     this.#addresses = new Map(this.#living.map((node) => [node.owner, node.address]));
     this.#readAtMs = readAtMs;
   }

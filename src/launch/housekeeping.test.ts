@@ -19,8 +19,12 @@ function housekeeper(
   {
     warned = [],
     retentionDays = RETENTION_DAYS,
-    duty = { isOwn: true, sweeps: 0 },
-  }: { warned?: string[]; retentionDays?: number; duty?: { isOwn: boolean; sweeps: number } } = {},
+    duty = { isOwn: true, rounds: 0, sweeps: 0 },
+  }: {
+    warned?: string[];
+    retentionDays?: number;
+    duty?: { isOwn: boolean; rounds: number; sweeps: number };
+  } = {},
 ): Housekeeping {
   const log = { warn: (_: unknown, message: string) => void warned.push(message), error: () => {} };
   const operations = sqlOperationRecords(database);
@@ -29,6 +33,7 @@ function housekeeper(
     ...parts,
     idempotencyMs: DAY_MS,
     retentionDays,
+    forgetNodes: async () => void duty.rounds++,
     takeDuty: async () => duty.isOwn,
     sweepHome: async () => void duty.sweeps++,
   });
@@ -135,18 +140,18 @@ test("old operations are removed with their events, unless everything is kept", 
 
 test("while another program does it, only what is in this one's home is removed", async () => {
   await using core = await startCore();
-  const duty = { isOwn: false, sweeps: 0 };
+  const duty = { isOwn: false, rounds: 0, sweeps: 0 };
   const keeper = housekeeper(core, { duty });
   await promise(core, "old");
   core.clock.aheadMs = DAY_MS + 60_000;
   keeper.start();
   await until("the end of a round", () => core.clock.timers === 1);
   assert.notEqual(await core.records.idempotency("s", "old"), null);
-  assert.equal(duty.sweeps, 1);
+  assert.deepEqual([duty.rounds, duty.sweeps], [0, 1]);
   duty.isOwn = true;
   core.clock.fire();
   await until("the end of a round", () => core.clock.timers === 1);
   assert.equal(await core.records.idempotency("s", "old"), null);
-  assert.equal(duty.sweeps, 2);
+  assert.deepEqual([duty.rounds, duty.sweeps], [1, 2]);
   await keeper.stop();
 });

@@ -1,6 +1,6 @@
-// What the gateway's records need from time to time: it removes expired idempotency responses, old operations, and what
-// deleted jobs have left. Of several programs that share the records one does it at a time; each removes what was prepared
-// in its own home for runs that have ended elsewhere.
+// What the gateway's records need from time to time: it removes expired idempotency responses, old operations, what
+// deleted jobs have left, and nodes that are gone for good. Of several programs that share the records one does it at a
+// time; each removes what was prepared in its own home for runs that have ended elsewhere.
 
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import type { OperationRecords } from "../operations/records.ts";
@@ -25,6 +25,8 @@ export interface HousekeepingParts {
   readonly operations: Pick<OperationRecords, "forgetOperations">;
   /** SVC_RETENTION_DAYS; 0: operations are kept. */
   readonly retentionDays: number;
+  /** Removes the rows of nodes that are gone for good. */
+  readonly forgetNodes: () => Promise<void>;
   /** Whether this program is to do it, for so long from now on. */
   readonly takeDuty: (forMs: number) => Promise<boolean>;
   /** Removes what only this program's home has. */
@@ -56,11 +58,12 @@ export class Housekeeping {
   }
 
   async #clean(): Promise<void> {
-    const { definitions, takeDuty, sweepHome } = this.#parts;
+    const { definitions, takeDuty, forgetNodes, sweepHome } = this.#parts;
     if (await takeDuty(ON_DUTY_MS)) {
       definitions.purge();
       await this.#forgetAnswers();
       await this.#forgetOperations();
+      await forgetNodes();
     }
     await sweepHome();
   }

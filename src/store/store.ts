@@ -13,6 +13,8 @@ export interface SharedByNodes {
   /** Their rows, to be closed before the store is. @param limitMs how long a call may take */
   nodes(limitMs: number): NodeRecords & { close(): Promise<void> };
   readonly reads: NodeReads;
+  /** Removes the rows of nodes that are gone for good. */
+  forgetNodes(): Promise<void>;
   /** The garbage that is in a node's home. @param kinds what each node has of its own */
   garbageOf(node: {
     readonly nodeId: string;

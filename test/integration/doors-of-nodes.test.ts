@@ -22,7 +22,7 @@ import type { RegistryParts } from "../../src/services/registry.ts";
 import { Services } from "../../src/services/services.ts";
 import { openPostgres } from "../../src/store/postgres/database.ts";
 import { PostgresJournal } from "../../src/store/postgres/journal.ts";
-import { PostgresNodes } from "../../src/store/postgres/nodes.ts";
+import { nodeReads, PostgresNodes } from "../../src/store/postgres/nodes.ts";
 import { sqlDeadLetterRecords } from "../../src/store/sql/dead-letters.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { sqlJobHeads } from "../../src/store/sql/heads.ts";
@@ -95,6 +95,7 @@ async function cluster() {
         files: null,
         owner: () => owner,
         nodes,
+        nodeReads: nodeReads(database),
         peers,
         host: { accept: (connection) => connection.close() },
         credentials: SECRET,

@@ -67,8 +67,8 @@ export const homesMutations: readonly Mutation[] = [
   {
     fault: "a node that is lost is asked for its files",
     file: "src/cluster/node-bytes.ts",
-    search: 'status === "lost" || status === "left"',
-    replacement: 'status === "left"',
+    search: "isLiving(node) && node.address !== null",
+    replacement: "node.address !== null",
     tests,
   },
   {

@@ -352,7 +352,7 @@ export class Cluster {
       register: (entry, leaseMs, replaced) => ask(() => table.register(entry, leaseMs, replaced)),
       renew: (node, leaseMs, load) => ask(() => table.renew(node, leaseMs, load)),
       leave: (node) => ask(() => table.leave(node)),
-      all: () => ask(() => [...table.rows.values()]),
+      present: () => ask(() => [...table.rows.values()].filter(({ status }) => status !== "left")),
       living: () => ask(() => table.living()),
       order: (nodeId, order) => ask(() => table.order(nodeId, order)),
     };

@@ -103,7 +103,7 @@ async function start(name: string) {
   const peers = peersWith();
   const warnings: object[] = [];
   const log = { warn: (fields: object) => void warnings.push(fields), error: () => {} };
-  const parts = { peers, nodes: { all: async () => rows }, owner: () => `${name}/1`, log };
+  const parts = { peers, nodes: { livingFirst: async () => rows }, owner: () => `${name}/1`, log };
   const elsewhere = new NodeBytes({ ...parts, clock: { after } });
   const blobs = new FetchedBlobs(local, () => elsewhere);
   const folders = new FetchedFolders({ home, here, elsewhere: () => elsewhere, newId: systemRandomness.id });

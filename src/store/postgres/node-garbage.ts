@@ -5,12 +5,13 @@
 import { sql } from "kysely";
 import type { FileGarbage, RetentionRecords } from "../../runs/retention-records.ts";
 import type { Database } from "../sql/database.ts";
-import { NOW } from "./nodes.ts";
+import { AWAY_MS_MAX, NOW } from "./nodes.ts";
 
-/** For a node that has not been seen for so long nothing more is noted: when it is back, it finds what nothing names. */
-const AWAY_MS_MAX = 30 * 24 * 60 * 60 * 1_000;
-
-/** @param given.kinds what each node has of its own: blobs are not among it where all have one store */
+/**
+ * For a node that is gone for good nothing more is noted: should it come back, it finds what nothing names.
+ *
+ * @param given.kinds what each node has of its own: blobs are not among it where all have one store
+ */
 export function nodeGarbage(
   database: Database,
   { nodeId, kinds }: { readonly nodeId: string; readonly kinds: readonly FileGarbage["kind"][] },

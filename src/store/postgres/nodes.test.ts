@@ -10,7 +10,7 @@ import { configOf } from "./connection.ts";
 import { openPostgres, type PostgresDatabase } from "./database.ts";
 import { PostgresJournal } from "./journal.ts";
 import { READS } from "./journal-statements.ts";
-import { NOW, nodeReads, PostgresNodes } from "./nodes.ts";
+import { AWAY_MS_MAX, forgetNodes, NOW, nodeReads, PostgresNodes } from "./nodes.ts";
 
 const LIMIT_MS = 10_000;
 const LEASE_MS = 60_000;
@@ -78,7 +78,7 @@ onPostgres("a node is as it has said, and is living until its lease is over", as
   assert.deepEqual(await nodes.register(entry("a/1"), LEASE_MS, []), working);
   assert.deepEqual(await nodes.register(entry("b/1", { address: null }), LEASE_MS, []), working);
   assert.deepEqual(await nodes.renew(entry("a/1"), LEASE_MS, load), working);
-  const [a, b] = await nodes.all();
+  const [a, b] = await nodes.present();
   const { startedAtMs, heartbeatAtMs, leaseUntilMs, ...said } = a!;
   const { connectedTo: _, ...renewed } = load;
   assert.deepEqual(said, {
@@ -95,7 +95,7 @@ onPostgres("a node is as it has said, and is living until its lease is over", as
   await over("b/1");
   assert.deepEqual(await nodes.living(), new Set(["a/1"]));
   assert.deepEqual(
-    (await nodes.all()).map(({ status }) => status),
+    (await nodes.present()).map(({ status }) => status),
     ["ready", "lost"],
   );
 });
@@ -105,7 +105,7 @@ onPostgres(
   async ({ nodes, over }) => {
     for (const owner of ["a/1", "c/1", "b/1", "d/1"]) await nodes.register(entry(owner), LEASE_MS, []);
     await over("d/1");
-    const connectedNodes = async () => (await nodes.all())[0]?.connectedNodes;
+    const connectedNodes = async () => (await nodes.present())[0]?.connectedNodes;
     const renew = (connectedTo: readonly string[]) =>
       nodes.renew(entry("a/1"), LEASE_MS, { ...load, connectedTo });
     await renew(["c:1", "d:1", "a:1", "nobody:1", "b:1"]);
@@ -163,14 +163,33 @@ onPostgres(
   },
 );
 
-onPostgres("a node that leaves is not living, and says why", async ({ nodes }) => {
+onPostgres("a node that leaves is not living, and says why", async ({ nodes, database }) => {
   await nodes.register(entry("a/1"), LEASE_MS, []);
   await nodes.leave(entry("a/0"));
   assert.deepEqual(await nodes.living(), new Set(["a/1"]));
   await nodes.leave(entry("a/1"));
   assert.deepEqual(await nodes.living(), new Set());
-  assert.equal((await nodes.all())[0]?.status, "left");
+  assert.deepEqual(await nodes.present(), []);
+  assert.equal((await nodeReads(database).find("a"))?.status, "left");
 });
+
+onPostgres(
+  "a node that is away for 30 days is forgotten, unless it has open jobs or is in maintenance",
+  async (under) => {
+    const { nodes, database, over, submit } = under;
+    for (const owner of ["living/1", "lost/1", "left/1", "new/1", "busy/2", "kept/1"])
+      await nodes.register(entry(owner), LEASE_MS, []);
+    await submit("open", "busy/1", "cluster_recover");
+    await submit("others", "lost0/1", "cluster_recover");
+    await nodes.order("kept", { kind: "begin_maintenance", reason: null });
+    await nodes.leave(entry("left/1"));
+    await over("new/1", AWAY_MS_MAX - LEASE_MS);
+    for (const owner of ["lost/1", "left/1", "busy/2", "kept/1"]) await over(owner, AWAY_MS_MAX);
+    await forgetNodes(database);
+    const known = (await nodeReads(database).page(100, null)).map(({ nodeId }) => nodeId);
+    assert.deepEqual(known, ["busy", "kept", "living", "new"]);
+  },
+);
 
 onPostgres(
   "a call settles when the server does not answer, and the next one has a connection",
@@ -365,10 +384,10 @@ onPostgres("maintenance is drained to begin with, and goes on in the next progra
   const named = await nodes.order("a", { kind: "begin_maintenance", reason: null });
   assert.equal(named?.drainUntilMs, row?.drainUntilMs, "asked again it has its deadline");
   await nodes.leave(entry("a/1"));
-  assert.equal((await nodes.all())[0]?.status, "left");
+  assert.deepEqual(await nodes.present(), []);
   const again = await nodes.register(entry("a/2"), LEASE_MS, "any");
   assert.deepEqual("outage" in again && again.outage?.kind, "maintenance");
-  assert.equal((await nodes.all())[0]?.status, "maintenance");
+  assert.equal((await nodes.present())[0]?.status, "maintenance");
   assert.equal((await nodes.order("a", { kind: "end_maintenance" }))?.status, "ready");
   assert.equal(await outageOf(nodes, "a/2"), null);
 });

@@ -4,6 +4,7 @@
 // - Every call settles within the time limit; a connection that did not answer in time is given up, and the next call has
 //   another. Whatever goes wrong is a JournalUnavailable: a lease depends on its being tried again.
 
+import { sql } from "kysely";
 import type pg from "pg";
 import type {
   NodeEntry,
@@ -161,9 +162,9 @@ export class PostgresNodes implements NodeRecords {
     await this.#run("leave_nodes", text, [nodeId, owner]);
   }
 
-  async all(): Promise<readonly NodeRecord[]> {
-    const rows = await this.#run<Row>("all_nodes", `${READ} ORDER BY name, node_id`, []);
-    return rows.map(recordOf);
+  async present(): Promise<readonly NodeRecord[]> {
+    const text = `${READ} WHERE nodes.status <> 'left' ORDER BY name, node_id`;
+    return (await this.#run<Row>("present_nodes", text, [])).map(recordOf);
   }
 
   async living(): Promise<ReadonlySet<string>> {
@@ -222,6 +223,20 @@ export function nodeReads(database: Pick<Database, "read">): NodeReads {
     find: async (nodeId) => (await read("WHERE node_id = $1", [nodeId]))[0] ?? null,
     livingFirst: (limit) => read(`ORDER BY lease_until <= ${NOW}, name, node_id LIMIT $1`, [limit]),
   };
+}
+
+/** Since when a node that has left, or is lost, is taken to be gone for good. */
+export const AWAY_MS_MAX = 30 * 24 * 60 * 60 * 1_000;
+
+/**
+ * Removes the rows of nodes that are gone for good and have no open job. Those in maintenance stay: they are to be in it when
+ * they come back.
+ */
+export async function forgetNodes({ transaction }: Pick<Database, "transaction">): Promise<void> {
+  // "0" is behind "/": the names of a node's owners are between the two.
+  const text = sql.raw(`DELETE FROM nodes WHERE lease_until <= ${NOW} - ${AWAY_MS_MAX} AND maintenance = 0
+    AND NOT EXISTS (SELECT FROM jobs WHERE terminal = 0 AND jobs.owner > node_id || '/' AND jobs.owner < node_id || '0')`);
+  await transaction((db) => sql`${text}`.execute(db));
 }
 
 function recordOf(row: Row): NodeRecord {

@@ -12,7 +12,7 @@ import { takeDuty } from "./duties.ts";
 import { explain } from "./errors.ts";
 import { PostgresJournal } from "./journal.ts";
 import { nodeGarbage } from "./node-garbage.ts";
-import { nodeReads, PostgresNodes } from "./nodes.ts";
+import { forgetNodes, nodeReads, PostgresNodes } from "./nodes.ts";
 
 /** @throws StoreUnusable */
 export async function openPostgresStore(options: StoreOptions, url: string): Promise<OpenStore> {
@@ -35,6 +35,7 @@ export async function openPostgresStore(options: StoreOptions, url: string): Pro
       secret: () => nodeSecret(database),
       nodes: (limitMs) => new PostgresNodes(database, limitMs),
       reads: nodeReads(database),
+      forgetNodes: () => forgetNodes(database),
       garbageOf: (node) => nodeGarbage(database, node),
     },
     // The server's autovacuum does.
