@@ -404,6 +404,13 @@ const placed: readonly Mutation[] = (
       "runner",
     ],
     [
+      "an owner confirms reports for which its engine has no room",
+      "peers.ts",
+      "while (!session.isFull) {",
+      "for (;;) {",
+      "peers",
+    ],
+    [
       "a request of a lost node waits for ever",
       "slots.ts",
       "if (request?.nodeId === nodeId) this.#again(request);",

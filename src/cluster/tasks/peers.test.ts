@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Timeline } from "../../../test/simulation/timeline.ts";
-import type { TaskOutcome, TaskRef, TaskStart } from "../../engine/task-port.ts";
+import type { TaskListener, TaskOutcome, TaskRef, TaskStart } from "../../engine/task-port.ts";
 import type { Connection, FromHost, FromOwner } from "./messages.ts";
 import { TaskPeers } from "./peers.ts";
 
 const stopped: TaskOutcome = { kind: "interrupted", reason: "stopped" };
 
 /** An owner with one attempt on a host, which the test plays. */
-function started(ownLeaseLeftMs = 15_000) {
+function started(ownLeaseLeftMs = 15_000, engine: Partial<TaskListener> = {}) {
   const time = new Timeline();
   const sent: FromOwner[] = [];
   const ended: TaskRef[] = [];
@@ -30,6 +30,7 @@ function started(ownLeaseLeftMs = 15_000) {
         taskActions: () => {},
         taskEnded: (ref) => void ended.push(ref),
         backpressure: () => null,
+        ...engine,
       }),
       clock: {
         nowMs: () => time.nowMs,
@@ -83,5 +84,49 @@ test("an attempt is over with the start of its node that ran it", async () => {
   const stopping = peers.stopAll(8_000);
   peers.ended("h/1");
   assert.equal(await stopping, true);
+  assert.deepEqual(ended, [ref]);
+});
+
+test("nothing is taken or confirmed while the engine has no room for more reports, and then all of it, once", async () => {
+  const seen: unknown[] = [];
+  let room = Promise.withResolvers<void>();
+  const { time, connection, sent, ref, ended } = started(15_000, {
+    taskEvents: (_, [event]) => void seen.push(event?.payload),
+    backpressure: () => (seen.length === 2 || seen.length === 42 ? room.promise : null),
+  });
+  const report = (n: number) => {
+    const events = [{ type: "log", payload: n }] as const;
+    connection.onFrame({ seq: n + 1, received: 2, message: { kind: "events", ref, events } });
+  };
+  const confirmed = () =>
+    sent.flatMap((frame) => ("received" in frame && frame.received !== null ? [frame.received] : [])).at(-1);
+  for (let n = 1; n <= 50; n++) report(n);
+  connection.onFrame({ ping: 1 });
+  assert.deepEqual(sent.at(-1), { pong: 1, validMs: 15_000 });
+  assert.deepEqual(seen, [1, 2]);
+  const beganMs = time.nowMs;
+  while (time.nowMs < beganMs + 3_000) await time.step();
+  assert.equal(confirmed(), 3);
+
+  connection.onClose();
+  sent.length = 0;
+  while (sent.length === 0) assert.ok(await time.step());
+  assert.equal(confirmed(), 3);
+  connection.onFrame({ host: "h/1", received: 2 });
+  for (let n = 3; n <= 50; n++) report(n);
+  connection.onFrame({ seq: 52, received: 2, message: { kind: "ended", ref, outcome: stopped } });
+  assert.equal(seen.length, 2);
+
+  room.resolve();
+  room = Promise.withResolvers<void>();
+  await Promise.resolve();
+  assert.equal(seen.length, 42, "there is room for so many");
+  assert.deepEqual(ended, []);
+  room.resolve();
+  await Promise.resolve();
+  assert.deepEqual(
+    seen,
+    Array.from({ length: 50 }, (_, i) => i + 1),
+  );
   assert.deepEqual(ended, [ref]);
 });

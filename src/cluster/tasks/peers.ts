@@ -4,6 +4,8 @@
 //   attempts is reported as interrupted, once, and its requests for slots are given back to be placed elsewhere.
 // - A session is lost when the node's own lease is over by the database, when the node does not know it any more, or when
 //   the node was not answered for so long that it has ended the attempts by itself (host.ts).
+// - While the engine has no room for more reports, none is taken from the node whose report filled it: what is not taken
+//   is not confirmed, and so the node does not read on. Its pings are answered meanwhile.
 
 import type { DeclaredOutput } from "../../engine/graph.ts";
 import type { Envelope } from "../../engine/message.ts";
@@ -45,7 +47,10 @@ interface Session {
   /** The host's name, once it has answered. */
   host: string | null;
   connection: Connection<FromOwner, FromHost> | null;
-  isOpen: boolean;
+  /** What came over the connection and is not taken yet, in order. */
+  arrived: Frame<ToOwner>[];
+  /** The engine has no room for more reports. */
+  isFull: boolean;
   /** Keys that wait for slots there, with the numbers of their requests. */
   readonly waiting: Map<string, number>;
   requests: number;
@@ -171,7 +176,8 @@ export class TaskPeers {
       link: new Link<ToHost, ToOwner>({ receive: (message) => this.#receive(session, message) }),
       host: null,
       connection: null,
-      isOpen: false,
+      arrived: [],
+      isFull: false,
       waiting: new Map(),
       requests: 0,
       granted: new Set(),
@@ -192,18 +198,7 @@ export class TaskPeers {
     session.connection = connection;
     const isCurrent = () => session.connection === connection && !session.isOver;
     connection.onFrame = (frame) => {
-      if (!isCurrent()) return;
-      try {
-        if ("host" in frame) this.#welcomed(session, frame.host, frame.received);
-        else if ("ping" in frame) this.#answer(session, frame.ping);
-        else if ("free" in frame) this.#slots.free(session.nodeId, frame.free);
-        else session.link.frame(frame);
-      } catch (error) {
-        if (!(error instanceof RangeError)) throw error;
-        const fields = { node: session.nodeId, reason: error.message };
-        this.#parts.log.warn(fields, "a task stream was cut off");
-        this.#disconnect(session);
-      }
+      if (isCurrent()) this.#guarded(session, () => this.#take(session, frame));
     };
     connection.onClose = () => {
       if (isCurrent()) this.#disconnect(session);
@@ -215,13 +210,51 @@ export class TaskPeers {
     });
   }
 
+  #take(session: Session, frame: FromHost): void {
+    if ("host" in frame) this.#welcomed(session, frame.host, frame.received);
+    else if ("ping" in frame) this.#answer(session, frame.ping);
+    else if ("free" in frame) this.#slots.free(session.nodeId, frame.free);
+    else {
+      session.arrived.push(frame);
+      this.#takeArrived(session);
+    }
+  }
+
+  #takeArrived(session: Session): void {
+    while (!session.isFull) {
+      const frame = session.arrived.shift();
+      if (frame === undefined) return;
+      session.link.frame(frame);
+    }
+  }
+
+  #waitForRoom(session: Session, ref: TaskRef): void {
+    const room = this.#parts.listener().backpressure(ref);
+    if (room === null) return;
+    session.isFull = true;
+    void room.then(() => {
+      session.isFull = false;
+      this.#guarded(session, () => this.#takeArrived(session));
+    });
+  }
+
+  #guarded(session: Session, take: () => void): void {
+    try {
+      take();
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      const fields = { node: session.nodeId, reason: error.message };
+      this.#parts.log.warn(fields, "a task stream was cut off");
+      this.#disconnect(session);
+    }
+  }
+
   #welcomed(session: Session, host: string, received: number | null): void {
     if (received === null) {
       this.#lose(session);
       return;
     }
     session.host = host;
-    session.isOpen = true;
     const { connection } = session;
     session.link.connected((frame: Frame<ToHost>) => connection?.write(frame), received);
   }
@@ -242,7 +275,7 @@ export class TaskPeers {
   #disconnect(session: Session): void {
     const { connection } = session;
     session.connection = null;
-    session.isOpen = false;
+    session.arrived = [];
     session.link.disconnected();
     connection?.close();
   }
@@ -302,6 +335,7 @@ export class TaskPeers {
         return;
       case "events":
         this.#parts.listener().taskEvents(message.ref, message.events);
+        this.#waitForRoom(session, message.ref);
         return;
       case "actions":
         this.#parts.listener().taskActions(message.ref, message.actions);
