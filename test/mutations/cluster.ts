@@ -349,8 +349,8 @@ const placed: readonly Mutation[] = (
     [
       "attempts of an owner whose lease ends soon run for a whole one",
       "host.ts",
-      "clock.steadyMs() + Math.min(frame.validMs, leaseMs)",
-      "clock.steadyMs() + leaseMs",
+      'Math.min(numberIn(validMs, "validMs"), leaseMs)',
+      "leaseMs",
       "host",
     ],
     [
@@ -409,6 +409,27 @@ const placed: readonly Mutation[] = (
       "while (!session.isFull) {",
       "for (;;) {",
       "peers",
+    ],
+    [
+      "an owner goes on without a report that could not be handled",
+      "peers.ts",
+      "if (error instanceof WrongFrame) {",
+      "if (error instanceof Error) {",
+      "peers",
+    ],
+    [
+      "a host goes on without a message that could not be handled",
+      "host.ts",
+      "if (error instanceof WrongFrame) {",
+      "if (error instanceof Error) {",
+      "host",
+    ],
+    [
+      "a lease of no length begins",
+      "messages.ts",
+      'if (typeof value === "number" && Number.isFinite(value)) return value;',
+      "return value as number;",
+      "host",
     ],
     [
       "a request of a lost node waits for ever",

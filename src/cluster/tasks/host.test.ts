@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Timeline } from "../../../test/simulation/timeline.ts";
+import type { JsonObject } from "../../engine/json.ts";
+import type { Envelope } from "../../engine/message.ts";
 import { noActions, type TaskOutcome, type TaskRef, type TaskStart } from "../../engine/task-port.ts";
 import { PoolSlots } from "../../execution/pools.ts";
 import { TaskHost } from "./host.ts";
-import type { Connection, FromHost, FromOwner, ToHost } from "./messages.ts";
+import type { Connection, FromHost, FromOwner, Hello, Pong, ToHost } from "./messages.ts";
 
 const LEASE_MS = 15_000;
 const ref: TaskRef = { jobId: "j", taskSeq: 1, attempt: 1 };
@@ -78,10 +80,13 @@ function started(leaseMs = LEASE_MS, ownLeaseLeftMs = () => leaseMs) {
       stopped.push(one);
       graces.push(graceMs);
     },
-    send: () => {},
+    send: () => {
+      throw new RangeError("a fault");
+    },
     respond: () => {},
   };
-  const log = { warn: () => {}, error: () => {} };
+  const errors: unknown[] = [];
+  const log = { warn: () => {}, error: ({ reason }: JsonObject) => void errors.push(reason) };
   const host = new TaskHost({
     nodeId: "h",
     host: () => "h/1",
@@ -98,7 +103,7 @@ function started(leaseMs = LEASE_MS, ownLeaseLeftMs = () => leaseMs) {
   owner.send({ kind: "request", key: "j/1/1", number: 1, pool: "default", slots: 1 });
   owner.send({ kind: "start", task: { ref } as TaskStart, outputs: [] });
   owner.take();
-  return { time, host, slots, owner, stopped, graces };
+  return { time, host, slots, owner, stopped, graces, errors };
 }
 
 test("the next start of an owner's node is answered when the attempts of the one before have ended", () => {
@@ -202,6 +207,29 @@ test("one that says nothing first is cut off", () => {
   silent.send({ kind: "stop", ref });
   assert.ok(silent.isClosed);
   assert.ok(host.has(ref));
+});
+
+test("a session in which a message could not be handled is over, and the fault is logged", () => {
+  const { host, owner, stopped, errors } = started();
+  owner.send({ kind: "send", ref, envelope: {} as Envelope });
+  assert.match(String(errors), /^RangeError: a fault\n {4}at /);
+  assert.ok(owner.isClosed);
+  assert.deepEqual(stopped, [ref]);
+  const next = new Owner(host);
+  next.hello("a/1", 1);
+  host.taskEnded(ref, { kind: "interrupted", reason: "stopped" });
+  assert.deepEqual(next.take(), [{ host: "h/1", received: null }]);
+});
+
+test("an owner that says no time is cut off, and what runs of it goes on", () => {
+  const { host, owner, stopped, errors } = started();
+  const next = new Owner(host);
+  next.onFrame({ owner: "a/1", received: 1 } as Hello);
+  assert.ok(next.isClosed);
+  assert.deepEqual(next.got, []);
+  owner.onFrame({ pong: 1 } as Pong);
+  assert.ok(owner.isClosed);
+  assert.deepEqual([stopped, errors], [[], []]);
 });
 
 test("a node that has no lease yet takes no owner", () => {

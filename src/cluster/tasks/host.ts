@@ -20,8 +20,17 @@ import type {
   WorkerActions,
 } from "../../engine/task-port.ts";
 import { nodeOf } from "../nodes.ts";
-import { type Frame, Link } from "./link.ts";
-import type { Connection, FromHost, FromOwner, Hello, ToHost, ToOwner } from "./messages.ts";
+import { type Frame, Link, WrongFrame } from "./link.ts";
+import {
+  type Connection,
+  type FromHost,
+  type FromOwner,
+  type Hello,
+  numberIn,
+  type Pong,
+  type ToHost,
+  type ToOwner,
+} from "./messages.ts";
 import type { OwnPools } from "./slots.ts";
 
 /** Of a command whose owner is not reached, between SIGTERM and SIGKILL. */
@@ -102,6 +111,13 @@ export class TaskHost implements TaskListener {
     const { clock, leaseMs, ownLeaseLeftMs } = this.#parts;
     let session: Session | null = null;
     let isClosed = false;
+    const guarded = (run: () => void) => {
+      try {
+        run();
+      } catch (error) {
+        this.#cutOff(connection, session, error);
+      }
+    };
     const greet = (hello: Hello, validUntilMs: number) => {
       if (isClosed) return;
       if (ownLeaseLeftMs() <= 0) {
@@ -111,21 +127,17 @@ export class TaskHost implements TaskListener {
       this.#endOthers(hello);
       // What it was told to have ended must have: its answer waits for that.
       if (this.#isEnding(nodeOf(hello.owner)))
-        this.#greetings.push({ greet: () => greet(hello, validUntilMs), connection });
+        this.#greetings.push({ greet: () => guarded(() => greet(hello, validUntilMs)), connection });
       else session = this.#welcome(hello, validUntilMs, connection);
     };
-    connection.onFrame = (frame) => {
-      try {
-        if ("owner" in frame) greet(frame, clock.steadyMs() + Math.min(frame.validMs, leaseMs));
-        else if (session === null || session.connection !== connection) connection.close();
-        else if ("pong" in frame) this.#answered(session, frame.pong, frame.validMs);
-        else session.link.frame(frame);
-      } catch (error) {
-        if (!(error instanceof RangeError)) throw error;
-        this.#parts.log.warn({ reason: error.message }, "another node's task stream was cut off");
-        connection.close();
-      }
+    const lasts = ({ validMs }: Hello | Pong) => Math.min(numberIn(validMs, "validMs"), leaseMs);
+    const take = (frame: FromOwner) => {
+      if ("owner" in frame) greet(frame, clock.steadyMs() + lasts(frame));
+      else if (session === null || session.connection !== connection) connection.close();
+      else if ("pong" in frame) this.#answered(session, frame.pong, lasts(frame));
+      else session.link.frame(frame);
     };
+    connection.onFrame = (frame) => guarded(() => take(frame));
     connection.onClose = () => {
       isClosed = true;
       if (session?.connection !== connection) return;
@@ -134,6 +146,19 @@ export class TaskHost implements TaskListener {
       // An owner that needs nothing any more hangs up.
       if (session.keys.size === 0) this.#end(session);
     };
+  }
+
+  /** What came is wrong; or it could not be handled and is lost, and the session with it. */
+  #cutOff(connection: Connection<FromHost, FromOwner>, session: Session | null, error: unknown): void {
+    const { log } = this.#parts;
+    connection.close();
+    if (error instanceof WrongFrame) {
+      log.warn({ reason: error.message }, "another node's task stream was cut off");
+      return;
+    }
+    const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    log.error({ reason }, "a message of another node could not be handled: its attempts are ended here");
+    if (session !== null) this.#end(session);
   }
 
   /** Slots were granted to a key that began with FOREIGN. */
@@ -313,7 +338,7 @@ export class TaskHost implements TaskListener {
     for (const earlier of session.pingsSentMs.keys()) {
       if (earlier <= ping) session.pingsSentMs.delete(earlier);
     }
-    const untilMs = sentMs + Math.min(validMs, this.#parts.leaseMs);
+    const untilMs = sentMs + validMs;
     const isSooner = untilMs < session.validUntilMs;
     session.validUntilMs = untilMs;
     if (!isSooner) return;

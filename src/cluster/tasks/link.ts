@@ -10,6 +10,9 @@ export interface Frame<Message> {
   readonly message?: Message;
 }
 
+/** What came over a connection cannot be right: it is to be closed, and what was sent comes over the next one. */
+export class WrongFrame extends Error {}
+
 export interface LinkParts<In> {
   /** Called once for each message of the other end, in order. */
   readonly receive: (message: In) => void;
@@ -54,7 +57,7 @@ export class Link<Out, In> {
    *
    * @param write hands a frame to it
    * @param peerReceived how many messages the other end says that it has received
-   * @throws RangeError when the other end speaks of messages that were never sent, or has lost some
+   * @throws WrongFrame when the other end speaks of messages that were never sent, or has lost some
    */
   connected(write: (frame: Frame<Out>) => void, peerReceived: number): void {
     this.#confirm(peerReceived);
@@ -71,13 +74,13 @@ export class Link<Out, In> {
   /**
    * A frame came over the connection.
    *
-   * @throws RangeError when it does not follow the one before: the connection is to be closed
+   * @throws WrongFrame when it does not follow the one before: the connection is to be closed
    */
   frame({ seq, received, message }: Frame<In>): void {
     this.#confirm(received);
     if (seq === 0 || message === undefined) return;
     if (seq !== this.#received + 1) {
-      throw new RangeError(`message ${seq} came after message ${this.#received}`);
+      throw new WrongFrame(`message ${seq} came after message ${this.#received}`);
     }
     this.#received = seq;
     if (++this.#receivedUntold >= UNCONFIRMED_MAX) this.confirmReceived();
@@ -101,7 +104,7 @@ export class Link<Out, In> {
   #confirm(received: number): void {
     const sent = this.#confirmed + this.#unconfirmed.length;
     if (!Number.isSafeInteger(received) || received < this.#confirmed || received > sent) {
-      throw new RangeError(`${received} messages are confirmed, of ${this.#confirmed} to ${sent}`);
+      throw new WrongFrame(`${received} messages are confirmed, of ${this.#confirmed} to ${sent}`);
     }
     if (received === this.#confirmed) return;
     this.#unconfirmed = this.#unconfirmed.slice(received - this.#confirmed);

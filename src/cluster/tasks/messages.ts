@@ -16,7 +16,7 @@ import type {
   TaskStart,
   WorkerActions,
 } from "../../engine/task-port.ts";
-import type { Frame } from "./link.ts";
+import { type Frame, WrongFrame } from "./link.ts";
 
 /** Keys are those of the engine's slots (slotsKey). */
 export type ToHost =
@@ -85,4 +85,14 @@ export interface Connection<Out, In> {
   /** Set once, before anything can come. */
   onFrame: (frame: In) => void;
   onClose: () => void;
+}
+
+/**
+ * A number of a frame, which another version of the program may have sent.
+ *
+ * @throws WrongFrame when it is none: no time is over behind it
+ */
+export function numberIn(value: unknown, name: string): number {
+  if (typeof value === "number" && Number.isFinite(value)) return value;
+  throw new WrongFrame(`${name} is no number`);
 }

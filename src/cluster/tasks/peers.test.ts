@@ -1,7 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Timeline } from "../../../test/simulation/timeline.ts";
-import type { TaskListener, TaskOutcome, TaskRef, TaskStart } from "../../engine/task-port.ts";
+import {
+  noActions,
+  type TaskListener,
+  type TaskOutcome,
+  type TaskRef,
+  type TaskStart,
+} from "../../engine/task-port.ts";
 import type { Connection, FromHost, FromOwner } from "./messages.ts";
 import { TaskPeers } from "./peers.ts";
 
@@ -12,6 +18,8 @@ function started(ownLeaseLeftMs = 15_000, engine: Partial<TaskListener> = {}) {
   const time = new Timeline();
   const sent: FromOwner[] = [];
   const ended: TaskRef[] = [];
+  const errors: unknown[] = [];
+  const free: unknown[] = [];
   const connection: Connection<FromOwner, FromHost> = {
     write: (frame) => void sent.push(frame),
     close: () => {},
@@ -38,9 +46,9 @@ function started(ownLeaseLeftMs = 15_000, engine: Partial<TaskListener> = {}) {
         after: (delayMs, run) => time.plan(delayMs, null, run),
         soon: (run) => void time.plan(0, null, run),
       },
-      log: { warn: () => {}, error: () => {} },
+      log: { warn: () => {}, error: ({ reason }) => void errors.push(reason) },
     },
-    { granted: () => {}, refused: () => {}, free: () => {}, lost: () => {} },
+    { granted: () => {}, refused: () => {}, free: (_, pools) => void free.push(pools), lost: () => {} },
   );
   const ref: TaskRef = { jobId: "j", taskSeq: 1, attempt: 1 };
   const lease = { leaseId: "l", pool: "default", slots: 1, node: "h" };
@@ -49,7 +57,7 @@ function started(ownLeaseLeftMs = 15_000, engine: Partial<TaskListener> = {}) {
   connection.onFrame({ seq: 1, received: 1, message: { kind: "granted", key: "j/1/1", number: 1, lease } });
   peers.start("h", { ref, lease } as TaskStart);
   const kinds = () => sent.flatMap((frame) => ("message" in frame ? [frame.message?.kind] : []));
-  return { time, peers, connection, sent, ref, ended, kinds };
+  return { time, peers, connection, sent, ref, ended, errors, free, kinds };
 }
 
 test("a host is told first how long the owner's own lease lasts, at most a whole one", () => {
@@ -129,4 +137,27 @@ test("nothing is taken or confirmed while the engine has no room for more report
     Array.from({ length: 50 }, (_, i) => i + 1),
   );
   assert.deepEqual(ended, [ref]);
+});
+
+test("an attempt is lost with a report of it that could not be handled, which is logged", () => {
+  const { peers, connection, sent, ref, ended, errors } = started(15_000, {
+    taskActions: () => {
+      throw new RangeError("a fault");
+    },
+  });
+  connection.onFrame({ seq: 2, received: 2, message: { kind: "actions", ref, actions: noActions } });
+  assert.match(String(errors), /^RangeError: a fault\n {4}at /);
+  assert.deepEqual(ended, [ref]);
+  peers.know("h");
+  assert.deepEqual(sent.at(-1), { owner: "a/1", received: null, validMs: 15_000 }, "a session begins");
+});
+
+test("a host that does not say how many slots are free is cut off, and its attempts go on", async () => {
+  const { time, connection, sent, ended, errors, free } = started();
+  connection.onFrame({ free: { default: 2 } });
+  connection.onFrame({ free: { default: "many" } } as unknown as FromHost);
+  assert.deepEqual([free, ended, errors], [[{ default: 2 }], [], []]);
+  sent.length = 0;
+  while (sent.length === 0) assert.ok(await time.step());
+  assert.deepEqual(sent, [{ owner: "a/1", received: 1, validMs: 15_000 }], "it goes on");
 });

@@ -11,8 +11,15 @@ import type { DeclaredOutput } from "../../engine/graph.ts";
 import type { Envelope } from "../../engine/message.ts";
 import { type Clock, type EngineLog, slotsKey } from "../../engine/ports.ts";
 import type { Lease, TaskListener, TaskRef, TaskStart } from "../../engine/task-port.ts";
-import { type Frame, Link } from "./link.ts";
-import type { Connection, FromHost, FromOwner, ToHost, ToOwner } from "./messages.ts";
+import { type Frame, Link, WrongFrame } from "./link.ts";
+import {
+  type Connection,
+  type FromHost,
+  type FromOwner,
+  numberIn,
+  type ToHost,
+  type ToOwner,
+} from "./messages.ts";
 
 const BEATS_PER_LEASE = 5;
 /** A session without work is closed after so many leases. */
@@ -213,8 +220,10 @@ export class TaskPeers {
   #take(session: Session, frame: FromHost): void {
     if ("host" in frame) this.#welcomed(session, frame.host, frame.received);
     else if ("ping" in frame) this.#answer(session, frame.ping);
-    else if ("free" in frame) this.#slots.free(session.nodeId, frame.free);
-    else {
+    else if ("free" in frame) {
+      for (const free of Object.values(frame.free)) numberIn(free, "free");
+      this.#slots.free(session.nodeId, frame.free);
+    } else {
       session.arrived.push(frame);
       this.#takeArrived(session);
     }
@@ -239,13 +248,19 @@ export class TaskPeers {
   }
 
   #guarded(session: Session, take: () => void): void {
+    const { log } = this.#parts;
+    const node = session.nodeId;
     try {
       take();
     } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      const fields = { node: session.nodeId, reason: error.message };
-      this.#parts.log.warn(fields, "a task stream was cut off");
-      this.#disconnect(session);
+      if (error instanceof WrongFrame) {
+        log.warn({ node, reason: error.message }, "a task stream was cut off");
+        this.#disconnect(session);
+        return;
+      }
+      const reason = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      log.error({ node, reason }, "a node's message could not be handled: its attempts are given up");
+      this.#lose(session);
     }
   }
 

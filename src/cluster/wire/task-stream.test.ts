@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peersWith, startNode } from "../../../test/support/nodes.ts";
 import type { Connection, FromHost, FromOwner } from "../tasks/messages.ts";
-import { openTaskStreams } from "./task-stream.ts";
+import { openTaskStreams, TaskStream } from "./task-stream.ts";
 
 /** What comes over a connection, awaited. */
 class End<Out, In> {
@@ -79,4 +79,31 @@ test("a stream to a node that cannot be reached, or has no address, is closed", 
     end.connection.write(hello);
     await end.closed.promise;
   }
+});
+
+test("a stream that brings no JSON is closed, and one whose frame fails tells why", async () => {
+  const ended: string[] = [];
+  async function* parts(...texts: string[]) {
+    try {
+      for (const part of texts) yield { part, isLast: true };
+      assert.fail("it is read on");
+    } finally {
+      ended.push(texts.join(" "));
+    }
+  }
+  const stream = new TaskStream<never, number>();
+  let isClosed = false;
+  stream.onClose = () => {
+    isClosed = true;
+  };
+  await stream.take(parts("1", "{", "2"));
+  assert.ok(isClosed);
+
+  const fails = new TaskStream<never, number>();
+  const fault = new Error("a fault");
+  fails.onFrame = () => {
+    throw fault;
+  };
+  await assert.rejects(fails.take(parts("1", "2")), fault);
+  assert.deepEqual(ended, ["1 { 2", "1 2"]);
 });

@@ -60,22 +60,26 @@ export class TaskStream<Out, In> implements Connection<Out, In> {
     }
   }
 
-  /** Takes what comes until the other end, or the way to it, is gone. Never rejects. */
+  /** Takes what comes until the other end, or the way to it, is gone. Rejects with what the handlers throw only. */
   async take(incoming: AsyncIterable<FramePart>): Promise<void> {
+    for await (const frame of this.#frames(incoming)) this.onFrame(frame);
+    this.lost();
+  }
+
+  async *#frames(incoming: AsyncIterable<FramePart>): AsyncGenerator<In> {
     try {
       for await (const { part, isLast } of incoming) {
         if (this.closed.aborted) return;
         this.#parts += part;
-        if (this.#parts.length > FRAME_CHARS_MAX) break;
+        if (this.#parts.length > FRAME_CHARS_MAX) return;
         if (!isLast) continue;
         const text = this.#parts;
         this.#parts = "";
-        this.onFrame(JSON.parse(text) as In);
+        yield JSON.parse(text) as In;
       }
     } catch {
       // The connection is lost, or what came is no JSON: a new stream begins where this one ended.
     }
-    this.lost();
   }
 
   /** The other end, or the way to it, is gone. */
