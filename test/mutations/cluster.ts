@@ -439,6 +439,13 @@ const placed: readonly Mutation[] = (
       "slots",
     ],
     [
+      "more is taken to a node than it has free",
+      "slots.ts",
+      "      free = this.#freeAt(nodeId, pool);",
+      "",
+      "slots",
+    ],
+    [
       "an end confirms messages that it has not received",
       "link.ts",
       "if (seq !== this.#received + 1) {",

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { mock, test } from "node:test";
 import { PoolSlots } from "../../execution/pools.ts";
 import { ClusterSlots } from "./slots.ts";
 
@@ -19,6 +19,7 @@ function cluster(slots: number) {
   nodes.onGranted = (key, { node }) => void granted.push(`${key} at ${node ?? "own"}`);
   own.onGranted = (key, lease) => nodes.granted(key, lease);
   own.onFree = (pool) => nodes.ownFree(pool);
+  const looks = mock.method(own, "snapshot").mock;
   const others = (...free: readonly number[]) =>
     nodes.nodesAre(
       free.map((one, i) => ({
@@ -30,7 +31,7 @@ function cluster(slots: number) {
     );
   const ask = (key: string, pool = "default", count = 1) => nodes.request(key, pool, count, "spread").kind;
   const news = () => [asked.splice(0), granted.splice(0)];
-  return { nodes, others, ask, news };
+  return { nodes, others, ask, news, looks };
 }
 
 const lease = (node: string) => ({ leaseId: "lease_x", pool: "default", slots: 1, node });
@@ -57,6 +58,24 @@ test("a request that waits at a full node is taken to the first one with a free 
   assert.deepEqual(news(), [["b at n1"], []]);
   nodes.release("a");
   assert.deepEqual(news(), [["not c at n0"], ["c at own"]]);
+});
+
+test("this node's pools are looked at once for all that waits elsewhere, and once more for what is taken here", () => {
+  const { nodes, others, ask, news, looks } = cluster(3);
+  ask("held", "default", 3);
+  others(4);
+  for (const key of ["c", "d"]) ask(key);
+  const pools = { default: { capacity: 4, free: 0 } };
+  nodes.nodesAre([{ nodeId: "n0", isReady: true, labels: { zone: "b" }, pools }]);
+  for (let n = 0; n < 100; n++) nodes.request(`b${n}`, "default", 1, "spread", { zone: "b" });
+  news();
+  looks.resetCalls();
+  nodes.release("held");
+  assert.deepEqual(news(), [
+    ["not c at n0", "not d at n0"],
+    ["c at own", "d at own"],
+  ]);
+  assert.equal(looks.callCount(), 3);
 });
 
 test("a request whose node is lost is made elsewhere", () => {

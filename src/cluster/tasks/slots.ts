@@ -200,14 +200,15 @@ export class ClusterSlots implements Slots, PeerSlots {
 
   /** Takes the oldest requests that wait elsewhere to a node that has slots for which nothing waits. */
   #fill(nodeId: string, pool: string): void {
+    let free = this.#freeAt(nodeId, pool);
     for (const request of this.#waiting.get(pool)?.values() ?? []) {
-      const free = this.#freeAt(nodeId, pool);
       if (free <= 0) return;
       if (request.nodeId === nodeId || request.isExpected || !this.#fits(nodeId, request)) continue;
       if (request.slots > free) return;
       this.#takeBack(request);
       const lease = this.#make(request, nodeId);
       if (lease !== null) this.onGranted(request.key, lease);
+      free = this.#freeAt(nodeId, pool);
     }
   }
 
