@@ -1,10 +1,12 @@
 // Owners and hosts of attempts in a simulated cluster: connections that are slow, break and are cut off, programs that
-// are killed and come back, commands that take a while to end when they are stopped. From one seed each.
+// are killed and come back, commands that take a while to end when they are stopped, engines that have no room for
+// reports for a while. From one seed each.
 //
 // - A node's slots in use never exceed its capacity.
 // - What asks for a label runs on nodes that have it only.
 // - No attempt runs longer than the last lease of its owner.
 // - When an owner is told that an attempt has ended, it runs nowhere any more.
+// - Reports of an attempt come in order, and before its end; all of them, unless it is lost.
 // - Every attempt that was started is reported as ended to a living owner, once.
 // - Once everything is healed, every request is granted.
 
@@ -57,6 +59,8 @@ class World {
   attempts = 0;
   /** The start of a node that asked for each attempt. */
   readonly owners = new Map<string, Life>();
+  /** How much each attempt has reported. */
+  readonly reported = new Map<string, number>();
 
   constructor(seed: number, placement: PlacementPolicy) {
     this.random = new Random(seed);
@@ -236,20 +240,33 @@ class SimNode implements Living {
   }
 
   #engine(life: Living) {
+    const { time, random } = this.#world;
+    const reports = new Map<string, number>();
     const ended = (ref: TaskRef, outcome: TaskOutcome) => {
       if (!life.isAlive) return;
       const key = slotsKey(ref);
       assert.equal(this.#state.get(key), "running", `${key} has ended twice, or was never started`);
       assert.ok(!this.#world.runsSomewhere(ref), `${key} is told to have ended, and runs`);
       this.#state.delete(key);
+      if (outcome.kind === "succeeded") assert.equal(reports.get(key), this.#world.reported.get(key));
       if (outcome.kind === "interrupted" && outcome.reason.includes("lost")) this.#world.seen.lost++;
       this.tasks.slots.release(key);
     };
     const engine: TaskListener & { declaredOutputs(): [] } = {
-      taskEvents: () => {},
+      taskEvents: (ref, [event]) => {
+        if (!life.isAlive) return;
+        const key = slotsKey(ref);
+        assert.equal(this.#state.get(key), "running", `${key} is reported behind its end`);
+        const before = reports.get(key) ?? 0;
+        assert.equal(event?.payload, before + 1, `${key} is reported out of order`);
+        reports.set(key, before + 1);
+      },
       taskActions: () => {},
       taskEnded: ended,
-      backpressure: () => null,
+      backpressure: () => {
+        if (!random.chance(0.1)) return null;
+        return new Promise((resolve) => void time.plan(random.below(10_000), life, resolve));
+      },
       declaredOutputs: () => [],
     };
     return engine;
@@ -278,6 +295,7 @@ class SimNode implements Living {
           observation: null,
         };
         time.plan(random.below(20_000), life, () => end(ref, succeeded));
+        this.#report(life, ref, 1);
       },
       stop: (ref, graceMs = 5_000) => {
         if (!this.running.has(slotsKey(ref))) return;
@@ -286,6 +304,16 @@ class SimNode implements Living {
       send: () => {},
       respond: () => {},
     };
+  }
+
+  #report(life: Living, ref: TaskRef, n: number): void {
+    const { time, random } = this.#world;
+    time.plan(random.below(2_000), life, () => {
+      if (!this.running.has(slotsKey(ref))) return;
+      this.#world.reported.set(slotsKey(ref), n);
+      this.tasks.reports.taskEvents(ref, [{ type: "log", payload: n }]);
+      this.#report(life, ref, n + 1);
+    });
   }
 
   get #isCut(): boolean {
