@@ -32,8 +32,10 @@ const files = globSync(
   .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
 /** One more than there are cores: many tests wait, for a process to end or for a time to be over. */
 const FILES_AT_ONCE = availableParallelism() + 1;
-/** A test that hangs fails, instead of holding up everybody. The files of a folder are one to the runner. */
-const FILE_MS_MAX = values.long ? 1_800_000 : 480_000;
+/** A test that hangs fails, instead of holding up everybody. */
+const TEST_MS_MAX = values.long ? 1_800_000 : 480_000;
+/** What a failed test has left open keeps its process from ending, and nothing of the runner's would end it. */
+const SILENCE_MS_MAX = TEST_MS_MAX + 120_000;
 // A runner without files would report success.
 if (files.length === 0) {
   console.error(`No test file matches ${words.join(" or ") || "the pattern"}.`);
@@ -63,12 +65,29 @@ function rank(file: string): number {
 
 /** Runs the files in the order given, which `node --test` would not keep. @returns the exit code */
 async function tested(paths: readonly string[], env: Readonly<Record<string, string>>): Promise<number> {
+  const processes = new AbortController();
   const events = run({
     files: paths,
     cwd: root,
     concurrency: FILES_AT_ONCE,
-    timeout: FILE_MS_MAX,
+    timeout: TEST_MS_MAX,
+    signal: processes.signal,
     env: { ...process.env, ...env },
+  });
+  const open = new Set<string>();
+  const silence = setTimeout(() => {
+    const minutes = Math.round(SILENCE_MS_MAX / 60_000);
+    console.error(`No test has ended for ${minutes} minutes. These have not: ${[...open].join(", ")}`);
+    processes.abort();
+    // Their own children may hold the pipe that the runner reads to its end.
+    setTimeout(() => process.exit(1), 10_000).unref();
+  }, SILENCE_MS_MAX);
+  events.on("test:dequeue", ({ name }) => {
+    if (paths.includes(name)) open.add(name);
+  });
+  events.on("test:complete", ({ name }) => {
+    open.delete(name);
+    silence.refresh();
   });
   let status = 1;
   events.on("test:summary", ({ file, success }) => {
@@ -76,6 +95,7 @@ async function tested(paths: readonly string[], env: Readonly<Record<string, str
     if (file === undefined) status = success ? 0 : 1;
   });
   await pipeline(events, new spec(), process.stdout, { end: false });
+  clearTimeout(silence);
   return status;
 }
 
