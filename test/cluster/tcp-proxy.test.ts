@@ -91,7 +91,7 @@ test("silence holds back what is sent, loses nothing of it, and ends nothing", a
   await until("what was held back has come", () => a.heard() === "beforeheld back");
 });
 
-test("which process connects is known where there is /proc", { skip: !seesProcesses }, async () => {
+test("which process connects is known where there is /proc", { skip: !seesProcesses }, async (t) => {
   const programs: ChildProcess[] = [];
   const seen: (number | null)[] = [];
   const server = createServer((socket) => {
@@ -104,6 +104,7 @@ test("which process connects is known where there is /proc", { skip: !seesProces
     socket.destroy();
   });
   server.listen(0, "127.0.0.1");
+  t.after(() => server.close());
   await once(server, "listening");
   const { port } = server.address() as { port: number };
   const script = `process.stdin.once("data", () => {
@@ -124,12 +125,43 @@ test("which process connects is known where there is /proc", { skip: !seesProces
   connect(port).on("error", () => {});
   await until("all have connected", () => seen.length === 3);
   assert.deepEqual(seen, [other.child.pid, one.child.pid, null]);
-  server.close();
 });
 
-test("what is late comes all the same", async () => {
+test("other connections that have the same port do not hide whose one is", {
+  skip: !seesProcesses,
+}, async (t) => {
+  const server = createServer((socket) => socket.on("error", () => {}).resume());
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  const open: Socket[] = [];
+  t.after(() => {
+    for (const socket of open) socket.destroy();
+    server.close();
+  });
+  const connected = async (from: { localAddress: string; localPort?: number }) => {
+    const socket = connect({ port, host: "127.0.0.1", ...from });
+    open.push(socket);
+    await once(socket, "connect");
+    return socket;
+  };
+  const { localPort = 0 } = await connected({ localAddress: "127.0.0.2" });
+  // Connections that are over keep their port for a minute, and belong to no process then.
+  for (let host = 3; host < 13; host++) {
+    const over = await connected({ localAddress: `127.0.0.${host}`, localPort });
+    over.end();
+    await once(over, "close");
+  }
+  assert.equal(holderOfPort(localPort, [process.pid]), process.pid);
+});
+
+test("what is late comes behind what is not, and is not lost", async () => {
   await using server = await echo();
-  const a = await server.connect();
-  server.proxy.fault(20);
-  await a.says("late");
+  const [a, b] = [await server.connect(), await server.connect()];
+  await a.says("before");
+  server.proxy.fault(1_000, "a");
+  a.socket.write(" late");
+  await b.says("first");
+  assert.equal(a.heard(), "before");
+  await until("what was late has come", () => a.heard() === "before late");
 });

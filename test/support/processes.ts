@@ -37,12 +37,17 @@ function otherProcesses(): readonly number[] {
     .filter((pid) => pid !== process.pid);
 }
 
-/** Which of these processes has the end of a TCP connection on this machine that uses this port; null when none has. */
+/**
+ * Which of these processes has the end of a TCP connection on this machine that uses this port; null when none has. Several
+ * connections may share a port, those that have ended among them, as long as they lead elsewhere.
+ */
 export function holderOfPort(port: number, pids: readonly number[]): number | null {
   const end = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
   const lines = (readProc(process.pid, "net/tcp") ?? "").split("\n").map((line) => line.trim().split(/ +/));
-  const inode = lines.find(([, local]) => local?.endsWith(end))?.[9];
-  return pids.find((pid) => openFilesOf(pid).includes(`socket:[${inode}]`)) ?? null;
+  const ends = new Set(
+    lines.filter(([, local]) => local?.endsWith(end)).map((columns) => `socket:[${columns[9]}]`),
+  );
+  return pids.find((pid) => openFilesOf(pid).some((file) => ends.has(file))) ?? null;
 }
 
 /** Whether a process runs; one that has ended and waits for its parent to notice does not. */
