@@ -3,7 +3,7 @@
 import { Follower } from "../cluster/follower.ts";
 import { NodeBytes } from "../cluster/node-bytes.ts";
 import { nodeService } from "../cluster/node-service.ts";
-import type { NodeReads, NodeRecords } from "../cluster/nodes.ts";
+import type { NodeReads } from "../cluster/nodes.ts";
 import { type JobHeads, Places } from "../cluster/places.ts";
 import { RemoteControl } from "../cluster/remote-control.ts";
 import { nodesWithServices } from "../cluster/remote-services.ts";
@@ -42,8 +42,7 @@ export interface NodeDoorParts {
   readonly files: FilesOfNodes | null;
   /** This node's owner, as it is now. */
   readonly owner: () => string;
-  readonly nodes: Pick<NodeRecords, "present">;
-  readonly nodeReads: NodeReads;
+  readonly nodes: Pick<NodeReads, "present" | "livingFirst">;
   readonly peers: Peers;
   /** What runs other nodes' attempts here. */
   readonly host: Pick<TaskHost, "accept">;
@@ -84,8 +83,8 @@ export async function openNodeDoor(
     services: serviceRegistry,
     bytes: parts.files?.source ?? null,
   });
-  parts.files?.askAlso(new NodeBytes({ peers, nodes: parts.nodeReads, owner, clock: systemClock, log }));
-  services.askAlso(() => nodesWithServices({ living: () => places.living(), owner, peers }));
+  parts.files?.askAlso(new NodeBytes({ peers, nodes: parts.nodes, owner, clock: systemClock, log }));
+  services.askAlso(nodesWithServices({ living: () => places.living(), owner, peers, clock: systemClock }));
   const server = await listening(config, { credentials, messageBytesMax, routes, log });
   undo.defer(() => server.close());
   const placeOf = places.placeOf.bind(places);

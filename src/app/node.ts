@@ -120,12 +120,13 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     ended: () => runner.ended(),
     mayRunUntil: (steadyMs) => runner.mayRunUntil(steadyMs, () => membership.check()),
   };
-  const { find } = shared.reads;
+  const { reads } = shared;
   const orders: NodeOrders = {
-    find,
+    find: reads.find,
     async order(asked, order) {
-      const row = await (asked === nodeId ? membership.order(order) : records.order(asked, order));
-      return row === null ? null : find(asked);
+      if (asked !== nodeId) return records.order(asked, order);
+      await membership.order(order);
+      return reads.find(asked);
     },
   };
   let address: string | null = null;
@@ -145,16 +146,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     ): Promise<JobControl> {
       const opened = await openNodeDoor(
         config,
-        {
-          ...door,
-          owner,
-          nodes: records,
-          nodeReads: shared.reads,
-          peers,
-          host: tasks.host,
-          credentials,
-          messageBytesMax,
-        },
+        { ...door, owner, nodes: reads, peers, host: tasks.host, credentials, messageBytesMax },
         undo,
       );
       address = opened.address;
@@ -184,16 +176,16 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
      * Has the jobs leave before the program ends, if another node takes them. Attempts that run have some time for it.
      */
     async drain(seconds: number): Promise<void> {
-      if (seconds === 0) return;
+      // Without a lease there is nothing to give away, and the row may be another program's.
+      if (seconds === 0 || membership.leftMs === 0) return;
       const deadlineMs = seconds * 1_000;
       try {
         const isReady = (other: NodeRecord) => other.nodeId !== nodeId && other.status === "ready";
         if (!(await records.present()).some(isReady)) return;
         await membership.order({ kind: "drain", withinMs: deadlineMs, servicesLast: true });
       } catch (error) {
-        if (!(error instanceof JournalUnavailable)) throw error;
         log.warn(
-          { reason: error.message },
+          { reason: String(error) },
           "this node cannot be drained: its jobs are taken over when it has left",
         );
         return;

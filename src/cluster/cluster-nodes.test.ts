@@ -29,6 +29,7 @@ function record(nodeId: string, more: Partial<NodeRecord> = {}): NodeRecord {
 
 function reading(records: readonly NodeRecord[]): NodeReads {
   return {
+    present: async () => records,
     page: async () => records,
     find: async (nodeId) => records.find((one) => one.nodeId === nodeId) ?? null,
     livingFirst: async () => records,

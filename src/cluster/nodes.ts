@@ -7,7 +7,9 @@
 import type { JsonObject } from "../engine/json.ts";
 import type { PoolSnapshot } from "../execution/pools.ts";
 
-export type NodeStatus = "ready" | "draining" | "maintenance" | "lost" | "left";
+export const nodeStates = ["ready", "draining", "maintenance", "lost", "left"] as const;
+
+export type NodeStatus = (typeof nodeStates)[number];
 
 /** What a node says of itself when it begins. */
 export interface NodeEntry {
@@ -127,6 +129,8 @@ export type NodePosition = Pick<NodeEntry, "name" | "nodeId">;
  * All throw JournalUnavailable.
  */
 export interface NodeReads {
+  /** Those that have not left, by name. */
+  present(): Promise<readonly NodeRecord[]>;
   /** By name. */
   page(limit: number, after: NodePosition | null): Promise<readonly NodeRecord[]>;
   find(nodeId: string): Promise<NodeRecord | null>;

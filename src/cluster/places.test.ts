@@ -25,7 +25,7 @@ function world() {
     nodes: {
       async present() {
         reads++;
-        return nodes as unknown as readonly NodeRecord[];
+        return [...nodes] as unknown as readonly NodeRecord[];
       },
     },
     clock: { steadyMs: () => nowMs },
@@ -78,6 +78,18 @@ test("a node that has begun since is known at once", async () => {
   await places.placeOf("j");
   nodes.push({ owner: "c/1", address: "c:1", status: "ready" });
   assert.deepEqual(await places.placeOf("new"), { owner: "c/1", address: "c:1" });
+});
+
+test("those who look at one moment share a reading, and one who needs a newer one has it", async () => {
+  const { owners, nodes, places, reads } = world();
+  owners.set("j", "b/1").set("new", "c/1");
+  nodes.push({ owner: "b/1", address: "b:1", status: "ready" });
+  const looks = Array.from({ length: 50 }, () => places.living());
+  nodes.push({ owner: "c/1", address: "c:1", status: "ready" });
+  const place = places.placeOf("new");
+  await Promise.all(looks);
+  assert.deepEqual(await place, { owner: "c/1", address: "c:1" });
+  assert.equal(reads(), 2);
 });
 
 test("nobody streams what is over", async () => {

@@ -4,7 +4,7 @@
 
 import type { Clock } from "../engine/ports.ts";
 import type { Head } from "./follower.ts";
-import { isLiving, type NodeRecord, type NodeRecords } from "./nodes.ts";
+import { isLiving, type NodeReads, type NodeRecord } from "./nodes.ts";
 import type { JobPlace } from "./remote-control.ts";
 
 const ROWS_FOR_MS = 1_000;
@@ -29,7 +29,7 @@ export interface JobHeads {
 
 export interface PlacesParts {
   readonly jobs: JobHeads;
-  readonly nodes: Pick<NodeRecords, "present">;
+  readonly nodes: Pick<NodeReads, "present">;
   readonly clock: Pick<Clock, "steadyMs">;
 }
 
@@ -40,6 +40,8 @@ export class Places {
   /** By owner; null for those that are not alive, or that others cannot reach. */
   #addresses = new Map<string, string | null>();
   #readAtMs = Number.NEGATIVE_INFINITY;
+  /** One reading at a time, for all who wait for it. */
+  #reading: Promise<void> | null = null;
 
   constructor(parts: PlacesParts) {
     this.#parts = parts;
@@ -68,7 +70,12 @@ export class Places {
 
   /** @returns null when the owner is not alive, or cannot be reached */
   async #addressOf(owner: string): Promise<string | null> {
-    if (this.#isOld || !this.#addresses.has(owner)) await this.#read();
+    if (this.#isOld || !this.#addresses.has(owner)) {
+      const isUnderWay = this.#reading !== null;
+      await this.#read();
+      // One that was under way may have begun before the owner did.
+      if (isUnderWay && !this.#addresses.has(owner)) await this.#read();
+    }
     const address = this.#addresses.get(owner) ?? null;
     if (address === null) this.#addresses.set(owner, null);
     return address;
@@ -78,7 +85,14 @@ export class Places {
     return this.#parts.clock.steadyMs() - this.#readAtMs >= ROWS_FOR_MS;
   }
 
-  async #read(): Promise<void> {
+  #read(): Promise<void> {
+    this.#reading ??= this.#readRows().finally(() => {
+      this.#reading = null;
+    });
+    return this.#reading;
+  }
+
+  async #readRows(): Promise<void> {
     const readAtMs = this.#parts.clock.steadyMs();
     const present = await this.#parts.nodes.present();
     this.#living = present.filter(isLiving);

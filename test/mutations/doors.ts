@@ -147,8 +147,8 @@ export const doorMutations: readonly Mutation[] = [
   {
     fault: "a node that has begun since is taken for lost",
     file: "src/cluster/places.ts",
-    search: "if (this.#isOld || !this.#addresses.has(owner)) await this.#read();",
-    replacement: "if (this.#isOld) await this.#read();",
+    search: "if (this.#isOld || !this.#addresses.has(owner)) {",
+    replacement: "if (this.#isOld) {",
     tests: places,
   },
   {

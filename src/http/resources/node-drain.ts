@@ -1,11 +1,12 @@
 // Taking a node out of work, and back: POST /nodes/{node_id}/drain, /undrain and /maintenance of the gateway, and how far it is.
 
 import type { FastifyInstance } from "fastify";
-import type { NodeOrder, NodeOrders, NodeRecord } from "../../cluster/nodes.ts";
+import { type NodeOrder, type NodeOrders, type NodeRecord, nodeStates } from "../../cluster/nodes.ts";
 import { isoTime } from "../../engine/event.ts";
 import { DomainError } from "../../lib/domain-error.ts";
 import { addRoutes, get, post } from "../core/route.ts";
 import { Type } from "../core/type.ts";
+import { noSuchNode } from "./nodes.ts";
 
 const DEADLINE_SECONDS = 300;
 const DEADLINE_SECONDS_MAX = 7 * 86_400;
@@ -35,7 +36,7 @@ const NodeDrainSchema = Type.Object(
   {
     node_id: Type.String({ examples: ["node_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
     state: Type.OneOf(
-      ["ready", "draining", "maintenance", "lost", "left"],
+      nodeStates,
       "draining and maintenance: it takes no work, and its jobs go to other nodes.",
     ),
     jobs_left: Type.Integer("Jobs that are still there."),
@@ -118,11 +119,11 @@ export function gatewayRoutes(api: FastifyInstance, { nodeOrders }: Parts): void
 }
 
 async function ordered(nodes: NodeOrders, nodeId: string, order: NodeOrder) {
-  return rendered((await nodes.order(nodeId, order)) ?? missing(nodeId));
+  return rendered((await nodes.order(nodeId, order)) ?? noSuchNode(nodeId));
 }
 
 async function found(nodes: NodeOrders, nodeId: string): Promise<NodeRecord> {
-  return (await nodes.find(nodeId)) ?? missing(nodeId);
+  return (await nodes.find(nodeId)) ?? noSuchNode(nodeId);
 }
 
 function rendered(node: NodeRecord) {
@@ -146,10 +147,6 @@ function clustered(nodes: NodeOrders | null): NodeOrders {
     "not_clustered",
     "This program keeps its records in SVC_HOME, so it is the only node. Set SVC_DATABASE_URL=postgres://… for every program that is to be a node of one cluster.",
   );
-}
-
-function missing(nodeId: string): never {
-  throw new DomainError("node_not_found", `There is no node ${nodeId}; GET /nodes lists them.`);
 }
 
 const notRunning = (nodeId: string) =>

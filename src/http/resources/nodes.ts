@@ -3,6 +3,7 @@
 
 import type { FastifyInstance } from "fastify";
 import type { ClusterNodes, NodeView } from "../../cluster/cluster-nodes.ts";
+import { nodeStates } from "../../cluster/nodes.ts";
 import { isoTime } from "../../engine/event.ts";
 import { DomainError } from "../../lib/domain-error.ts";
 import { addRoutes, get } from "../core/route.ts";
@@ -32,7 +33,7 @@ export const NodeSchema = Type.Object(
     ),
     version: Type.String("Of its program.", { examples: ["0.1.0"] }),
     status: Type.OneOf(
-      ["ready", "draining", "maintenance", "lost", "left"],
+      nodeStates,
       "ready: it takes work. draining: it finishes its work, or is shutting down. lost: it has not renewed its lease, so others take its jobs over. left: it has ended.",
     ),
     labels: Type.Record(Type.String(), "SVC_NODE_LABELS."),
@@ -42,7 +43,7 @@ export const NodeSchema = Type.Object(
     jobs_owned: Type.Integer("Runs that it executes, and that have not ended."),
     tasks_running: Type.Integer("Attempts that run on it."),
     started_at: Type.Time("When it joined last."),
-    heartbeat_at: Type.Time("When it was heard of last: what is shown of another node is as of then."),
+    heartbeat_at: Type.Time("Its last heartbeat: another node is shown as of that time."),
     self: Type.Boolean("Whether this node answers."),
     connected_nodes: Type.Array(
       Type.String(),
@@ -89,10 +90,14 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         const { node_id: nodeId } = request.params;
         const node = await nodes.find(nodeId);
         if (node !== null) return renderNode(node);
-        throw new DomainError("node_not_found", `There is no node ${nodeId}; GET /nodes lists them.`);
+        return noSuchNode(nodeId);
       },
     }),
   ]);
+}
+
+export function noSuchNode(nodeId: string): never {
+  throw new DomainError("node_not_found", `There is no node ${nodeId}; GET /nodes lists them.`);
 }
 
 export function renderNode(node: NodeView) {

@@ -64,6 +64,7 @@ const STATUS = `CASE
     ELSE nodes.status END AS status`;
 
 const READ = `SELECT *, ${STATUS} FROM nodes`;
+const PRESENT = "WHERE nodes.status <> 'left' ORDER BY name, node_id";
 
 const OUTAGE = `RETURNING drain_until - ${NOW} AS drain_left, drain_services_last, drain_requested_at, maintenance`;
 
@@ -163,8 +164,7 @@ export class PostgresNodes implements NodeRecords {
   }
 
   async present(): Promise<readonly NodeRecord[]> {
-    const text = `${READ} WHERE nodes.status <> 'left' ORDER BY name, node_id`;
-    return (await this.#run<Row>("present_nodes", text, [])).map(recordOf);
+    return (await this.#run<Row>("present_nodes", `${READ} ${PRESENT}`, [])).map(recordOf);
   }
 
   async living(): Promise<ReadonlySet<string>> {
@@ -212,6 +212,7 @@ export function nodeReads(database: Pick<Database, "read">): NodeReads {
   const read = async (text: string, values: readonly unknown[]) =>
     (await database.read<Row>(`${READ} ${text}`, values)).map(recordOf);
   return {
+    present: () => read(PRESENT, []),
     page: (limit, after) =>
       after === null
         ? read("ORDER BY name, node_id LIMIT $1", [limit])
