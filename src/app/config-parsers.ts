@@ -71,11 +71,6 @@ export function hosts(text: string): readonly string[] {
   return distinct(listOf(text, (item) => host(item).toLowerCase(), "no host is given."));
 }
 
-/** Whether only this machine can reach an address. */
-export function isLoopback(address: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|::1|::ffff:127(\.\d{1,3}){3})$/i.test(address);
-}
-
 /** How many tokens or keys there may be at once: the one in use, and those that it replaces. */
 const SECRETS_MAX = 16;
 const SECRET_FILE_BYTES_MAX = 128 * 1024;

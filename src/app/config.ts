@@ -6,10 +6,11 @@
 // - An empty variable counts as unset.
 // - A secret is never shown: not by describeConfig, and not in a problem.
 
+import { isEvery, isLoopback } from "../lib/addresses.ts";
 import { nearestName } from "../lib/text.ts";
 import type { S3Credentials } from "../store/shared/s3-requests.ts";
 import { bucketCredentials } from "./bucket-credentials.ts";
-import { databaseSecrets, isLoopback, WrongValue } from "./config-parsers.ts";
+import { databaseSecrets, WrongValue } from "./config-parsers.ts";
 import { type Setting, UNSET } from "./config-setting.ts";
 import { type RuntimeApi, table, type Values } from "./config-table.ts";
 import { runtimeSocket, SOCKET_PATH_BYTES_MAX } from "./runtime-socket.ts";
@@ -208,7 +209,7 @@ function runtimeDoor(config: Config): readonly string[] {
 
 /** Whether other nodes reach this one, and nobody else does. */
 function nodeDoor({ nodeHost, nodeAddress, nodeTlsCert, nodeTlsKey, nodeTlsCa }: Config): readonly string[] {
-  if (["0.0.0.0", "::"].includes(nodeHost) && nodeAddress === null) {
+  if (isEvery(nodeHost) && nodeAddress === null) {
     const { variable: address, example } = table.nodeAddress;
     return [
       `${address}: ${nodeHost} is no address at which other nodes reach this one; name one. Example: ${address}=${example}`,

@@ -16,6 +16,7 @@ import { LocalTaskRunner } from "../execution/task-runner.ts";
 import { RunTokens } from "../http/core/run-token.ts";
 import { findRunSource } from "../http/resources/run-documents.ts";
 import { SharedRuns } from "../launch/preparation/shared-runs.ts";
+import { isLoopback } from "../lib/addresses.ts";
 import { removeTree } from "../lib/remove-tree.ts";
 import { meteredJournal, meteredListener, meteredSlots } from "../observability/metrics/metered-ports.ts";
 import { RuntimeMeter } from "../observability/metrics/runtime-meter.ts";
@@ -51,7 +52,6 @@ import { workersEnvironment } from "./bucket-credentials.ts";
 import { type FilesOfNodes, openBytes } from "./bytes.ts";
 import { stopwatch, systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
-import { isLoopback } from "./config-parsers.ts";
 import type { Node, NodeParts } from "./node.ts";
 import { describeOwnNode } from "./own-node.ts";
 
@@ -174,9 +174,15 @@ export async function openCore(
     redact: makeRedactor(config.secretTexts).text,
     report: (jobId, change) => engine.serviceChanged(jobId, change),
   });
-  const services = new Services({ own: serviceRegistry, nodeName: config.nodeName, clock: systemClock });
   const identity = await openNodeIdentity(home.path, systemRandomness.id);
-  const ownNode = describeOwnNode(config, { nodeId: identity.nodeId, slots, runner, engine: () => engine });
+  const { nodeId } = identity;
+  const services = new Services({
+    own: serviceRegistry,
+    nodeName: config.nodeName,
+    nodeId,
+    clock: systemClock,
+  });
+  const ownNode = describeOwnNode(config, { nodeId, slots, runner, engine: () => engine });
   const nodeParts = { identity, ownNode, shared: opened.sharedByNodes, slots, runner, log: engineLog };
   const node = await openNodeOf(config, { ...nodeParts, engine: () => engine }, undo);
   const engine: Engine = new Engine({

@@ -10,7 +10,7 @@ import { systemClock } from "../app/clock.ts";
 import { Services } from "../services/services.ts";
 import type { NodeRecord } from "./nodes.ts";
 import { nodesWithServices } from "./remote-services.ts";
-import type { Peers } from "./wire/peers.ts";
+import { type Peers, PeerUnreachable } from "./wire/peers.ts";
 
 const all = { name: null, tags: [], status: null, runId: null, limit: 100, after: null };
 const named = (name: string) => ({ name, tags: [], node: null });
@@ -20,10 +20,15 @@ function rowOf(name: string, address: string | null): NodeRecord {
 }
 
 /** Node "a", which has nothing itself and knows of these rows. */
-function asked(peers: Peers, ...rows: readonly NodeRecord[]) {
-  const services = new Services({ own: registryOf("a"), nodeName: "a", clock: systemClock });
+function asked(peers: Pick<Peers, "call" | "stream">, ...rows: readonly NodeRecord[]) {
+  const services = new Services({
+    own: registryOf("a"),
+    nodeName: "a",
+    nodeId: "node_a",
+    clock: systemClock,
+  });
   const living = async () => [rowOf("a", "127.0.0.1:1"), ...rows];
-  services.askAlso(() => nodesWithServices({ living, owner: () => "node_a/1", peers }));
+  services.askAlso(nodesWithServices({ living, owner: () => "node_a/1", peers, clock: systemClock }));
   return services;
 }
 
@@ -63,4 +68,32 @@ test("a node that is gone, and one that answers no call, are named as those that
 test("a node without an address is asked by nobody", async () => {
   using peers = peersWith();
   assert.deepEqual(await asked(peers, rowOf("b", null)).list(all), { services: [], unreachable: [] });
+});
+
+test("a node that did not answer is not asked again for a while, however many ask for it", async () => {
+  let nowMs = 0;
+  let calls = 0;
+  const peers = {
+    call: async () => {
+      calls++;
+      throw new PeerUnreachable("It does not answer.", false);
+    },
+    stream: () => assert.fail("nothing is listed"),
+  };
+  const clock = { steadyMs: () => nowMs };
+  const nodes = nodesWithServices({
+    living: async () => [rowOf("b", "b:1")],
+    owner: () => "node_a/1",
+    peers,
+    clock,
+  });
+  const find = async () => {
+    const [b] = await nodes();
+    return b?.find({ name: "index", tags: [], fromElsewhere: false });
+  };
+  assert.deepEqual([await find(), await find()], [null, null]);
+  assert.equal(calls, 1);
+  nowMs = 2_000;
+  assert.equal(await find(), null);
+  assert.equal(calls, 2);
 });

@@ -239,7 +239,7 @@ test("the newest passing one is resolved, by name and all tags, on its node", as
   registry.jobOpened(serviceJob("third", web(dead, ["a", "c"])));
   await until("two of them pass", () => started.list({ status: "passing" }).length === 2);
   await until("the third does not", () => started.changes.includes("web service_critical"));
-  const services = new Services({ own: registry, nodeName: "here", clock: systemClock });
+  const services = new Services({ own: registry, nodeName: "here", nodeId: "node_here", clock: systemClock });
   const resolve = (name: string, tags: readonly string[] = [], node: string | null = null) =>
     services.resolve({ name, tags, node });
   assert.equal(passing("web")?.jobId, "second");

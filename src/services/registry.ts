@@ -10,11 +10,12 @@
 import type { GraphNode } from "../engine/graph.ts";
 import { type ServiceSpec, serviceId } from "../engine/service.ts";
 import type { ServiceBoard, ServiceChange, ServiceJob } from "../engine/service-port.ts";
+import { isLoopback } from "../lib/addresses.ts";
 import type { CheckParts } from "./check.ts";
 import { CheckRounds } from "./check-rounds.ts";
 import { ServiceInstance } from "./instance.ts";
 import { ServiceIndex, type ServicePlace } from "./service-index.ts";
-import { calledAt, isLoopback, type ServiceStatus, type ServiceView } from "./service-view.ts";
+import { calledAt, type ServiceStatus, type ServiceView } from "./service-view.ts";
 
 const INSTANCES_MAX = 10_000;
 /** Per instance: a service that fails and recovers all day must not fill its run's history. */

@@ -6,6 +6,7 @@
 import { isIPv6 } from "node:net";
 import type { JsonObject } from "../engine/json.ts";
 import type { ServiceCheck } from "../engine/service.ts";
+import { isEvery } from "../lib/addresses.ts";
 
 export const serviceStatuses = ["passing", "critical"] as const;
 export type ServiceStatus = (typeof serviceStatuses)[number];
@@ -52,16 +53,6 @@ export interface CheckView {
 
 const LOOPBACK = "127.0.0.1";
 const LOOPBACK_V6 = "::1";
-
-/** Whether only the machine itself reaches an address. */
-export function isLoopback(host: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|::1|::ffff:127(\.\d{1,3}){3})$/i.test(host);
-}
-
-/** Whether an address stands for all of a machine's: it is bound, and cannot be called from elsewhere. */
-function isEvery(host: string): boolean {
-  return host === "0.0.0.0" || (isIPv6(host) && /^[0:]+$/.test(host));
-}
 
 /**
  * Where callers reach what a service declares as its address.

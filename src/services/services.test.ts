@@ -15,7 +15,7 @@ const all = { name: null, tags: [], status: null, runId: null, limit: 100, after
 /** Of node "a", which is asked, and others that a test gives. */
 function cluster(nodes: readonly ServiceNode[], nowMs = () => 0) {
   const own = registryOf("a");
-  const services = new Services({ own, nodeName: "a", clock: { steadyMs: nowMs } });
+  const services = new Services({ own, nodeName: "a", nodeId: "node_a", clock: { steadyMs: nowMs } });
   services.askAlso(async () => nodes);
   return { own, services };
 }
@@ -58,11 +58,12 @@ test("what passes on any node is resolved, the newest first, where it is reached
   assert.deepEqual([far.service.node, far.service.address], ["b", "b.example.org"]);
   const later = registryOf("a", { clock: { ...systemClock, nowMs: () => far.service.registeredAtMs + 1 } });
   later.jobOpened(serviceJob("near", [beyond("index")]));
-  const both = new Services({ own: later, nodeName: "a", clock: systemClock });
+  const both = new Services({ own: later, nodeName: "a", nodeId: "node_a", clock: systemClock });
   both.askAlso(async () => [b.node]);
   for (const [wanted, jobId] of [
     [named("index"), "near"],
     [named("index", { node: "a" }), "near"],
+    [named("index", { node: "node_a" }), "near"],
     [named("index", { node: "b" }), "far"],
     [named("index", { node: "node_b" }), "far"],
   ] as const) {
@@ -133,7 +134,7 @@ test("what two nodes have while a job goes from one to the other is listed once,
   const [old] = b.registry.list(all);
   const own = registryOf("a", { clock: { ...systemClock, nowMs: () => old!.registeredAtMs + 1 } });
   own.jobOpened(job);
-  const services = new Services({ own, nodeName: "a", clock: systemClock });
+  const services = new Services({ own, nodeName: "a", nodeId: "node_a", clock: systemClock });
   services.askAlso(async () => [b.node]);
   assert.deepEqual(
     (await services.list(all)).services.map(({ node }) => node),

@@ -26,6 +26,7 @@ export interface ServiceNode {
 export interface ServicesParts {
   readonly own: Pick<ServiceRegistry, "find" | "list">;
   readonly nodeName: string;
+  readonly nodeId: string;
   readonly clock: Pick<Clock, "steadyMs">;
 }
 
@@ -87,17 +88,21 @@ export class Services {
 
   /** The newest passing service of a name that has all of the tags, on the node that is asked for. @throws JournalUnavailable */
   async resolve(wanted: RequiredService): Promise<Resolution> {
+    return this.#resolve(wanted, await this.#others());
+  }
+
+  async #resolve(wanted: RequiredService, others: readonly ServiceNode[]): Promise<Resolution> {
     const what = described(wanted);
     const { node } = wanted;
-    const others = await this.#others();
-    const isOwnAsked = node === null || node === this.#parts.nodeName;
-    const asked = others.filter(({ nodeId, name }) => node === null || node === name || node === nodeId);
+    const { nodeName, nodeId } = this.#parts;
+    const isOwnAsked = node === null || node === nodeName || node === nodeId;
+    const asked = others.filter((one) => node === null || node === one.name || node === one.nodeId);
     if (!isOwnAsked && asked.length === 0) {
-      const names = [this.#parts.nodeName, ...others.map(({ name }) => name)].map((name) => `"${name}"`);
+      const names = [nodeName, ...others.map(({ name }) => name)].map((name) => `"${name}"`);
       return { kind: "unknown", reason: `There is no ${what}: the nodes are ${names.join(", ")}.` };
     }
     const own = {
-      node: this.#parts.nodeName,
+      node: nodeName,
       found: this.#parts.own.find({ ...wanted, fromElsewhere: false }),
     };
     const answers = await Promise.all(
@@ -112,8 +117,10 @@ export class Services {
 
   /** Those of the required services that are not passing. @throws JournalUnavailable */
   async unmet(required: readonly RequiredService[]): Promise<readonly Unmet[]> {
+    if (required.length === 0) return [];
+    const others = await this.#others();
     const found = await Promise.all(
-      required.map(async (wanted) => ({ wanted, now: await this.resolve(wanted) })),
+      required.map(async (wanted) => ({ wanted, now: await this.#resolve(wanted, others) })),
     );
     return found.flatMap(({ wanted, now }) =>
       now.kind === "resolved" ? [] : [{ service: wanted.name, reason: now.reason }],

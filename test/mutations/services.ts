@@ -83,8 +83,8 @@ export const serviceMutations: readonly Mutation[] = [
   {
     fault: "a node is not found by its id",
     file: "src/services/services.ts",
-    search: "node === null || node === name || node === nodeId",
-    replacement: "node === null || node === name",
+    search: "node === null || node === one.name || node === one.nodeId",
+    replacement: "node === null || node === one.name",
     tests: services,
   },
   {
@@ -104,8 +104,8 @@ export const serviceMutations: readonly Mutation[] = [
   {
     fault: "a node that does not answer fails the list of all nodes",
     file: "src/cluster/remote-services.ts",
-    search: "if (error instanceof PeerUnreachable || error instanceof WireProblem) return null;",
-    replacement: "",
+    search: "if (!(error instanceof PeerUnreachable || error instanceof WireProblem)) throw error;",
+    replacement: "throw error;",
     tests: remote,
   },
   {
