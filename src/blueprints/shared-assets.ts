@@ -6,7 +6,7 @@
 // Without a shared store nothing of this happens.
 
 import { join } from "node:path";
-import type { SharedFolders, Unused } from "../bundles/shared-folders.ts";
+import { FilesUnavailable, type SharedFolders, type Unused } from "../bundles/shared-folders.ts";
 import { exists } from "../lib/files.ts";
 import { folderName } from "../lib/paths.ts";
 import type { BlueprintAsset, BlueprintRecords } from "./records.ts";
@@ -76,7 +76,14 @@ export class SharedAssets {
       ({ kind, ready }) => kind === "resource" && ready,
     );
     if (whole.length === 0) return;
-    const stored = await shared.names(below);
+    let stored: readonly string[];
+    try {
+      stored = await shared.names(below);
+    } catch (error) {
+      // What is here does, also when a node that is away may have a newer version.
+      if (error instanceof FilesUnavailable && (await this.#areHere(blueprintId, whole))) return;
+      throw error;
+    }
     for (const { assetId, recipe } of whole) {
       const prefix = `${assetId}~`;
       const version = stored.findLast((name) => isOfRecipe(name, assetId, recipe))?.slice(prefix.length);
@@ -84,6 +91,14 @@ export class SharedAssets {
       if (await shared.fetch(`${below}/${prefix}${version}`, join(home, below, `${prefix}${version}`)))
         await resources.show(blueprintId, assetId, version);
     }
+  }
+
+  async #areHere(blueprintId: string, whole: readonly BlueprintAsset[]): Promise<boolean> {
+    for (const { assetId, recipe } of whole) {
+      const version = await this.#parts.resources.current(blueprintId, assetId);
+      if (version === null || !isOfRecipe(`${assetId}~${version}`, assetId, recipe)) return false;
+    }
+    return true;
   }
 
   async ensureModel(modelId: string, sha256: string): Promise<void> {

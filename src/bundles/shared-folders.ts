@@ -1,5 +1,10 @@
 // Folders, and single files, in a store that several machines share: what one of them has made, the others fetch when they need it.
 
+/** Files that are elsewhere cannot be had now. The same may be tried again. */
+export class FilesUnavailable extends Error {
+  override readonly name: string = "FilesUnavailable";
+}
+
 /** What is to be removed because nothing needs it. */
 export interface Unused {
   /** Whether a stored record references it. */

@@ -1,6 +1,8 @@
 // Bytes that nodes get from each other where they share no store of files: a blob, or a folder as an archive, by its kind
 // and key. What a node has is in its home, and goes with it.
 
+import { FilesUnavailable } from "../bundles/shared-folders.ts";
+
 /** The kinds that there are; what their keys are is for `ByteSource` to check. */
 export interface BytesName {
   readonly kind: string;
@@ -38,7 +40,7 @@ export class WrongBytes extends Error {
 }
 
 /** A node that is alive may have it and did not give it, or it went with its node. The same may be tried again. */
-export class BytesUnavailable extends Error {
+export class BytesUnavailable extends FilesUnavailable {
   override readonly name = "BytesUnavailable";
 }
 

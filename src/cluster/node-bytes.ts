@@ -1,7 +1,7 @@
 // Bytes that other nodes have, asked of them.
 //
 // - The living nodes are asked one after the other: first the one that gave something last, then those to which a connection is
-//   open. A node that does not have them says so in one round trip.
+//   open. A node that does not have them answers NOT_FOUND, in one round trip.
 // - Nothing is remembered of what nobody has: it may be there the next time.
 // - A node that dies, or sends nothing for a while, is left, and another one begins from the beginning.
 
@@ -22,7 +22,9 @@ import { bytesFromWire } from "./wire/bytes.ts";
 import type { FetchBytesResponse } from "./wire/gen/svc/node/v1/node_pb.ts";
 import { type Peers, PeerUnreachable } from "./wire/peers.ts";
 
-const FETCHES_AT_ONCE = 8;
+/** Attempts and preparations wait for the others; a blob is for who reads an artifact, and may be of any size. */
+const BLOBS_AT_ONCE = 4;
+const OTHERS_AT_ONCE = 8;
 /** Those that may have them. */
 const NODES_MAX = 1_000;
 /** A disk that reads a chunk for longer is not waited for. */
@@ -42,7 +44,8 @@ type Reachable = NodeRecord & { readonly address: string };
 
 export class NodeBytes implements BytesElsewhere {
   readonly #parts: NodeBytesParts;
-  readonly #few = new Semaphore(FETCHES_AT_ONCE);
+  readonly #blobs = new Semaphore(BLOBS_AT_ONCE);
+  readonly #otherBytes = new Semaphore(OTHERS_AT_ONCE);
   /** The address of the node that gave something last. */
   #lastGiver: string | null = null;
 
@@ -51,7 +54,8 @@ export class NodeBytes implements BytesElsewhere {
   }
 
   fetch(name: BytesName, take: (found: FoundBytes) => Promise<void>): Promise<FetchOutcome> {
-    return this.#few.run(async () => {
+    const few = name.kind === "blobs" ? this.#blobs : this.#otherBytes;
+    return few.run(async () => {
       const { living, lost } = await this.#others();
       const failed: string[] = [];
       for (const node of living) {
@@ -73,19 +77,21 @@ export class NodeBytes implements BytesElsewhere {
 
   async list(kind: string, below: string): Promise<readonly ListedBytes[]> {
     const { living } = await this.#others();
-    const found: ListedBytes[] = [];
-    for (const { name, address } of living) {
-      try {
-        const { listed } = await this.#parts.peers.call(address, (client) =>
-          client.listBytes({ kind, below }),
-        );
-        found.push(...listed);
-      } catch (error) {
-        if (!(error instanceof PeerUnreachable)) throw error;
-        throw notGiven({ kind, key: below }, [name]);
-      }
-    }
-    return found;
+    const silent: string[] = [];
+    const lists = await Promise.all(
+      living.map(async ({ name, address }) => {
+        try {
+          return (await this.#parts.peers.call(address, (client) => client.listBytes({ kind, below })))
+            .listed;
+        } catch (error) {
+          if (!(error instanceof PeerUnreachable)) throw error;
+          silent.push(name);
+          return [];
+        }
+      }),
+    );
+    if (silent.length > 0) throw notGiven({ kind, key: below }, silent);
+    return lists.flat();
   }
 
   /** The other nodes; those that can be asked in the order in which they are. */

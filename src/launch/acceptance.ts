@@ -84,9 +84,9 @@ export class Acceptance {
    * Checks everything about a run; writes nothing.
    *
    * @param job as it is, or as it is about to be inserted
-   * @throws DomainError `unavailable` while this node is drained; `validation_failed` with every mistake; `requirements_not_met`, `no_free_port`; `conflict` when the
-   *   job's content is gone; `blueprint_busy` while its blueprint is being removed; for a job that is not ready what
-   *   Blueprints.forJob throws
+   * @throws DomainError `unavailable` while this node is drained; `validation_failed` with every mistake;
+   *   `requirements_not_met`, `no_free_port`; `conflict` when the job's content is gone; `blueprint_busy` while its blueprint
+   *   is being removed; for a job that is not ready what Blueprints.forJob throws
    */
   async check(job: JobDefinition, { inputs, configOverrides }: AskedRun): Promise<AcceptableRun> {
     const closed = this.#parts.closed();

@@ -16,6 +16,7 @@ import { descriptionOf } from "../blueprints/describe-package.ts";
 import type { WebUi } from "../blueprints/package-description.ts";
 import type { BlueprintRecords } from "../blueprints/records.ts";
 import { BundleProblem, messagesOf } from "../bundles/problem.ts";
+import { FilesUnavailable } from "../bundles/shared-folders.ts";
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
@@ -240,9 +241,10 @@ function afterError(error: unknown, signal: AbortSignal, errors: number): Attemp
   if (signal.aborted) return { kind: "dropped" };
   const code = failureCodeOf(error);
   if (code !== null) return failed(code, (error as Error).message);
-  // A store that takes nothing holds up all runs, and is no fault of this one.
+  // A store that takes nothing, or a node that has what is needed and is away, is no fault of this run.
   const tries = errors + 1;
-  if (isUnavailable(error) || tries < TRIES_MAX) return { kind: "interrupted", error };
+  if (isUnavailable(error) || error instanceof FilesUnavailable || tries < TRIES_MAX)
+    return { kind: "interrupted", error };
   const message = `The launch could not be prepared in ${tries} tries, the last time because of ${reasonOf(error)}.`;
   return failed("preparation.unexpected_error", message);
 }
@@ -258,6 +260,7 @@ function labelOf(now: Attempt): string | null {
 
 /** Without the places of this machine that are in an error's own text. */
 function reasonOf(error: unknown): string {
+  if (error instanceof FilesUnavailable) return error.message;
   const { code, errno } = error as NodeJS.ErrnoException;
   if (code === undefined || errno === undefined) return "an error of the runtime itself, which is in its log";
   return `${code} (${getSystemErrorMessage(errno)})`;

@@ -92,8 +92,8 @@ export const launchMutations: readonly Mutation[] = [
   {
     fault: "an unexpected error is retried forever",
     file: "src/launch/preparation-queue.ts",
-    search: "tries < TRIES_MAX) return",
-    replacement: "tries > 0) return",
+    search: "tries < TRIES_MAX)",
+    replacement: "tries > 0)",
     tests: preparations,
   },
   {

@@ -1,13 +1,12 @@
 // The errors of features, of the store and of the machine as domain errors, for both APIs.
 
 import { BundlesFull } from "../../bundles/problem.ts";
-import { BytesUnavailable } from "../../cluster/bytes.ts";
+import { FilesUnavailable } from "../../bundles/shared-folders.ts";
 import { EngineUnavailable } from "../../engine/batch.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import { MachineBusy } from "../../lib/async.ts";
 import { DomainError } from "../../lib/domain-error.ts";
 import { HistoryUnavailable } from "../../runs/store/run-store.ts";
-import { SharedStoreUnavailable } from "../../store/shared/object-store.ts";
 
 /** Temporary errors. */
 const unavailable = [
@@ -15,8 +14,7 @@ const unavailable = [
   JournalUnavailable,
   HistoryUnavailable,
   MachineBusy,
-  SharedStoreUnavailable,
-  BytesUnavailable,
+  FilesUnavailable,
 ];
 
 /** @returns null for an error that is not for callers */

@@ -2,17 +2,17 @@
 // when it needs it. So everything is stored where it was made, and removed by each node from its own home.
 //
 // - What comes is an archive; it is a file below SVC_HOME/tmp, checked and unpacked there before it comes to its place.
-// - It keeps the time at which it was made: of several versions the newest counts, whoever has fetched which.
+// - It keeps the time at which it was made: the newest of several versions counts, whichever node made or fetched it.
 
-import { mkdir, open, rm, utimes } from "node:fs/promises";
+import { open, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import type { SharedFolders } from "../../bundles/shared-folders.ts";
 import { type BytesElsewhere, type BytesName, type FoundBytes, WrongBytes } from "../../cluster/bytes.ts";
 import type { Randomness } from "../../engine/ports.ts";
 import { KeyedMutex } from "../../lib/async.ts";
-import { exists, syncFolder, writeNew } from "../../lib/files.ts";
+import { exists, writeNew } from "../../lib/files.ts";
 import { hash } from "../blobs.ts";
-import { placeArchive } from "../shared/folder-archive.ts";
+import { placeArchive, withArchiveFile } from "../shared/folder-archive.ts";
 import { notRunning } from "./fetched-blobs.ts";
 import { type HomeBytes, wayOf } from "./home-bytes.ts";
 
@@ -48,10 +48,13 @@ export class FetchedFolders implements SharedFolders {
     const { here, elsewhere } = this.#parts;
     const { kind, key } = bytesName(below);
     const lists = [await here.list(kind, key), (await elsewhere()?.list(kind, key)) ?? []];
-    return lists
-      .flat()
-      .toSorted((a, b) => a.madeAtMs - b.madeAtMs)
-      .map((one) => one.key);
+    return (
+      lists
+        .flat()
+        // Two may be of one tick of the file system's clock; all nodes must choose the same one.
+        .toSorted((a, b) => a.madeAtMs - b.madeAtMs || (a.key < b.key ? -1 : 1))
+        .map((one) => one.key)
+    );
   }
 
   /** It is in the home already. */
@@ -71,11 +74,9 @@ export class FetchedFolders implements SharedFolders {
   }
 
   async #take({ kind, key }: BytesName, { madeAtMs, bytes }: FoundBytes, path: string): Promise<void> {
-    const { home, newId } = this.#parts;
-    const folder = join(home, "tmp");
-    if ((await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined) await syncFolder(home);
-    const file = join(folder, `fetched-${newId()}`);
-    try {
+    const { home } = this.#parts;
+    // How large it is, is not known before it is here.
+    await withArchiveFile(this.#parts, 0, async (file) => {
       await writeNew(file, bytes);
       await placeArchive(file, path, {
         home,
@@ -84,9 +85,7 @@ export class FetchedFolders implements SharedFolders {
           await utimes(content, new Date(madeAtMs), new Date(madeAtMs));
         },
       });
-    } finally {
-      await rm(file, { force: true });
-    }
+    });
   }
 
   async remove(): Promise<void> {}

@@ -432,7 +432,7 @@ describe("folders that another node has", () => {
       return folder === undefined ? "none" : readFile(join(folder, "rows"), "utf8");
     }
 
-    test("and each resource is found in its newest version, whoever has made or fetched which", async () => {
+    test("and each resource is found in its newest version, whichever node made or fetched it", async () => {
       const [a, b, c] = [await start("a"), await start("b"), await start("c")];
       assert.equal(await rowsOn(b), "none");
       await make(a, VERSION, "first");
@@ -472,6 +472,13 @@ describe("folders that another node has", () => {
       await a.stop("unnoticed");
       await assert.rejects(rowsOn(b), unavailable);
       await assert.rejects(assetsOn(b).shared.ensureModel("org/Model", sha256), unavailable);
+    });
+
+    test("and one that is here does while a node that may have a newer version cannot be asked", async () => {
+      const [a, b] = [await start("a"), await start("b")];
+      await make(b, VERSION, "first");
+      await a.stop("unnoticed");
+      assert.equal(await rowsOn(b), "first");
     });
   });
 });

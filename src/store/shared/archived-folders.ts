@@ -4,14 +4,13 @@
 // - On the way it is a file below SVC_HOME/tmp, for which the disk must have room; of a killed program it is removed
 //   with what else is left there.
 
-import { lstat, mkdir, rm, statfs } from "node:fs/promises";
-import { join } from "node:path";
+import { lstat } from "node:fs/promises";
 import type { SharedFolders, Unused } from "../../bundles/shared-folders.ts";
 import type { Clock, Randomness } from "../../engine/ports.ts";
 import { KeyedMutex } from "../../lib/async.ts";
-import { bytesIn, exists, syncFolder, writeNew } from "../../lib/files.ts";
+import { bytesIn, exists, writeNew } from "../../lib/files.ts";
 import { HASH_PATTERN, hash, openRegular } from "../blobs.ts";
-import { packFolder, placeArchive } from "./folder-archive.ts";
+import { packFolder, placeArchive, withArchiveFile } from "./folder-archive.ts";
 import { fileContent, ObjectDamaged, type StoredObject } from "./object-store.ts";
 import type { SharedStore } from "./open-shared.ts";
 import { checked } from "./shared-blobs.ts";
@@ -50,16 +49,20 @@ export class ArchivedFolders implements SharedFolders {
     const since = clock.nowMs() - LATELY_MS;
     if (options.isFixed && ((await this.#newest(name))?.putAtMs ?? 0) > since) return;
     const found = await lstat(path);
-    await this.#withFile(found.isDirectory() ? await bytesIn(path) : found.size, async (archive) => {
-      await packFolder(path, archive, home);
-      const file = await openRegular(archive, archive);
-      try {
-        const facts = await hash(file);
-        await removals.put(`${name}/${facts.sha256}`, fileContent(file, facts));
-      } finally {
-        await file.close();
-      }
-    });
+    await withArchiveFile(
+      this.#parts,
+      found.isDirectory() ? await bytesIn(path) : found.size,
+      async (archive) => {
+        await packFolder(path, archive, home);
+        const file = await openRegular(archive, archive);
+        try {
+          const facts = await hash(file);
+          await removals.put(`${name}/${facts.sha256}`, fileContent(file, facts));
+        } finally {
+          await file.close();
+        }
+      },
+    );
   }
 
   fetch(name: string, path: string): Promise<boolean> {
@@ -75,7 +78,7 @@ export class ArchivedFolders implements SharedFolders {
     const bytes = await objects.read(key, size, 0, size - 1);
     if (bytes === null) return false;
     // Once as the archive, once unpacked.
-    return this.#withFile(2 * size, async (file) => {
+    return withArchiveFile(this.#parts, 2 * size, async (file) => {
       const sha256 = key.slice(key.lastIndexOf("/") + 1);
       const damaged = () => new ObjectDamaged(objects.address, key);
       await writeNew(file, checked(bytes, { sha256, size }, damaged));
@@ -115,22 +118,5 @@ export class ArchivedFolders implements SharedFolders {
       }
     }
     return newest;
-  }
-
-  async #withFile<Result>(bytes: number, use: (path: string) => Promise<Result>): Promise<Result> {
-    const folder = join(this.#parts.home, "tmp");
-    if ((await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined)
-      await syncFolder(this.#parts.home);
-    const { bavail, bsize } = await statfs(folder);
-    if (bavail * bsize < bytes) {
-      const message = `ENOSPC: ${bytes} bytes are needed and ${bavail * bsize} are free`;
-      throw Object.assign(new Error(message), { code: "ENOSPC", syscall: "statfs" });
-    }
-    const path = join(folder, `archive-${this.#parts.newId()}`);
-    try {
-      return await use(path);
-    } finally {
-      await rm(path, { force: true });
-    }
   }
 }

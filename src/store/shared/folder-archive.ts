@@ -6,7 +6,7 @@
 //   folder, or the archive is refused.
 
 import { createReadStream, createWriteStream } from "node:fs";
-import { lstat, mkdir, readlink, rename, symlink } from "node:fs/promises";
+import { lstat, mkdir, readlink, rename, rm, statfs, symlink } from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -180,4 +180,30 @@ function encoded(path: string): string {
 
 function decoded(name: string): string {
   return name.replaceAll("%5C", "\\").replaceAll("%3A", ":").replaceAll("%25", "%");
+}
+
+/**
+ * Gives a path for an archive below SVC_HOME/tmp, and removes what was written there.
+ *
+ * @param bytes that must be free for it
+ * @throws ENOSPC when they are not
+ */
+export async function withArchiveFile<Result>(
+  { home, newId }: { readonly home: string; readonly newId: () => string },
+  bytes: number,
+  use: (path: string) => Promise<Result>,
+): Promise<Result> {
+  const folder = join(home, "tmp");
+  if ((await mkdir(folder, { recursive: true, mode: 0o700 })) !== undefined) await syncFolder(home);
+  const { bavail, bsize } = await statfs(folder);
+  if (bavail * bsize < bytes) {
+    const message = `ENOSPC: ${bytes} bytes are needed and ${bavail * bsize} are free`;
+    throw Object.assign(new Error(message), { code: "ENOSPC", syscall: "statfs" });
+  }
+  const path = join(folder, `archive-${newId()}`);
+  try {
+    return await use(path);
+  } finally {
+    await rm(path, { force: true });
+  }
 }

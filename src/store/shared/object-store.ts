@@ -3,6 +3,7 @@
 
 import type { FileHandle } from "node:fs/promises";
 import type { Readable } from "node:stream";
+import { FilesUnavailable } from "../../bundles/shared-folders.ts";
 
 /** What is to be stored. */
 export interface Content {
@@ -69,7 +70,7 @@ export interface ObjectStore {
 }
 
 /** The store does not answer, or does not do what it was asked. The same may be tried again. */
-export class SharedStoreUnavailable extends Error {
+export class SharedStoreUnavailable extends FilesUnavailable {
   override readonly name = "SharedStoreUnavailable";
 
   /** @param why begins with a verb: "did not answer" */
