@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -32,23 +32,24 @@ test("a copy has the id of its original, and is not in its place until that is s
   assert.equal((await openNodeIdentity(copy, withId("b"))).isInPlace, true);
 });
 
-test("a home from another machine is not in its place", async () => {
+test("a home of another boot, or on another machine, is not in its place", async () => {
   const home = newHome();
   await openNodeIdentity(home, withId("a"));
   const file = join(home, "node.json");
-  const noted = JSON.parse(readFileSync(file, "utf8")) as object;
-  writeFileSync(file, JSON.stringify({ ...noted, host: "elsewhere" }));
+  const { node_id, place } = JSON.parse(readFileSync(file, "utf8")) as { node_id: string; place: string };
+  writeFileSync(file, JSON.stringify({ node_id, place: `0${place}` }));
   assert.equal((await openNodeIdentity(home, withId("b"))).isInPlace, false);
 });
 
-for (const text of [
-  "",
-  "{}",
-  "null",
-  "[",
-  '{"node_id":"node_a/b","host":"h","path":"/"}',
-  '{"node_id":"node_a"}',
-]) {
+test("a home that took the place of another one, by its path, is not in its place", async () => {
+  const home = newHome();
+  await openNodeIdentity(home, withId("a"));
+  renameSync(home, `${home}-moved`);
+  cpSync(`${home}-moved`, home, { recursive: true });
+  assert.equal((await openNodeIdentity(home, withId("b"))).isInPlace, false);
+});
+
+for (const text of ["", "{}", "null", "[", '{"node_id":"node_a/b","place":"p"}', '{"node_id":"node_a"}']) {
   test(`a damaged node.json is refused, and kept: ${text}`, async () => {
     const home = newHome();
     const file = join(home, "node.json");

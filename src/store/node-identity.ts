@@ -1,7 +1,9 @@
 // Which node a home is: an id that is made once and kept in it (node.json), with the place where it was last used. A copy of
 // a home, or one that was moved, is known by its other place.
+//
+// - A place is a folder of a running machine: names and paths may be the same on two machines, or in two containers.
 
-import { readFileSync, realpathSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { syncFolder } from "../lib/files.ts";
@@ -9,10 +11,12 @@ import { StoreUnusable } from "./sql/database.ts";
 
 const FILE = "node.json";
 
+/** Another one at each boot; Linux only. */
+const BOOT_ID = "/proc/sys/kernel/random/boot_id";
+
 interface NodeFile {
   readonly node_id: string;
-  readonly host: string;
-  readonly path: string;
+  readonly place: string;
 }
 
 export interface NodeIdentity {
@@ -29,31 +33,40 @@ export interface NodeIdentity {
  * @throws StoreUnusable when node.json cannot be read
  */
 export async function openNodeIdentity(home: string, newId: () => string): Promise<NodeIdentity> {
-  const place = { host: hostname(), path: realpathSync(home) };
+  const place = placeOf(home);
   const known = readNodeFile(home);
   const nodeId = known?.node_id ?? `node_${newId()}`;
-  const settle = () => writeNodeFile(home, { node_id: nodeId, ...place });
+  const settle = () => writeNodeFile(home, { node_id: nodeId, place });
   if (known === null) await settle();
-  const isInPlace = known === null || (known.host === place.host && known.path === place.path);
+  const isInPlace = known === null || known.place === place;
   return { nodeId, isInPlace, settle: isInPlace ? async () => {} : settle };
+}
+
+/** The lock of a home keeps other programs out of it, on this machine. */
+function placeOf(home: string): string {
+  const boot = textOf(BOOT_ID)?.trim();
+  if (boot === undefined) return `${hostname()} ${realpathSync(home)}`;
+  const { dev, ino } = statSync(home);
+  return `${boot} ${dev}:${ino}`;
+}
+
+/** Undefined for a file that is not there. */
+function textOf(file: string): string | undefined {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 function readNodeFile(home: string): NodeFile | null {
   const file = join(home, FILE);
-  let text: string;
-  try {
-    text = readFileSync(file, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
-  }
+  const text = textOf(file);
+  if (text === undefined) return null;
   const found = parsed(text);
   // An owner's name is split at "/", and a key of slots at a space.
-  if (
-    /^node_[A-Za-z0-9]{1,64}$/.test(found.node_id ?? "") &&
-    found.host !== undefined &&
-    found.path !== undefined
-  )
+  if (/^node_[A-Za-z0-9]{1,64}$/.test(found.node_id ?? "") && found.place !== undefined)
     return found as NodeFile;
   throw new StoreUnusable(
     `${file} is damaged. Remove it: this home becomes a new node then, and other nodes take over the jobs of the old one.`,

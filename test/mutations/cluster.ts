@@ -297,7 +297,7 @@ const others: readonly Mutation[] = [
   {
     fault: "a copy of a home takes the lease of its original",
     file: "src/store/node-identity.ts",
-    search: "(known.host === place.host && known.path === place.path)",
+    search: "known.place === place",
     replacement: "true",
     tests: ["src/store/node-identity.test.ts"],
   },
