@@ -1,7 +1,6 @@
 // The commands about the nodes of a cluster.
 
-import { drainCommands } from "./catalogue-node-drain.ts";
-import { command, remote, withServer } from "./catalogue-options.ts";
+import { command, option, remote, withServer } from "./catalogue-options.ts";
 import type { CommandGroup } from "./command.ts";
 
 export const node: CommandGroup = {
@@ -14,6 +13,43 @@ export const node: CommandGroup = {
       options: remote,
       load: withServer(async () => (await import("./nodes.ts")).list),
     }),
-    ...drainCommands,
+    command({
+      usage: "node drain <node-id>",
+      summary: "Take a node out of work: its jobs go to other nodes.",
+      details: [
+        "Running attempts may end until the deadline; then they are ended, and made again elsewhere.",
+        "It returns at once; `troupe node status <node-id>` shows how far the node is.",
+      ],
+      options: [
+        option("--deadline SECONDS", "How long running attempts may go on. Default: 300."),
+        option(
+          "--services-last",
+          "Let services stay until no other job is left (the default); --no-services-last has them go at once.",
+        ),
+        ...remote,
+      ],
+      load: withServer(async () => (await import("./node-drain.ts")).drain),
+    }),
+    command({
+      usage: "node undrain <node-id>",
+      summary: "Let a drained node work again.",
+      options: remote,
+      load: withServer(async () => (await import("./node-drain.ts")).undrain),
+    }),
+    command({
+      usage: "node maintenance <node-id> <on|off>",
+      summary: "Keep a node without work, also when its program starts again.",
+      details: [
+        "A node whose maintenance begins is drained within 300 seconds, if it was not drained before.",
+      ],
+      options: [option("--reason TEXT", "Why, for people."), ...remote],
+      load: withServer(async () => (await import("./node-drain.ts")).maintenance),
+    }),
+    command({
+      usage: "node status <node-id>",
+      summary: "Show how far a node is drained.",
+      options: remote,
+      load: withServer(async () => (await import("./node-drain.ts")).status),
+    }),
   ],
 };

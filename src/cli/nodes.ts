@@ -21,7 +21,7 @@ export async function list(call: ServerCall): Promise<number> {
       "JOBS",
       "TASKS",
       "VERSION",
-      "HEARD OF",
+      "LAST SEEN",
       "LABELS",
     ],
     row(node) {
