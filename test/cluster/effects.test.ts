@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
@@ -16,14 +16,20 @@ const skip = !seesProcesses && "it needs flock(1) of Linux";
 
 describe("the effects of commands", { skip }, () => {
   let folder: string;
+  let home: string;
   let effects: Effects;
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), "troupe-effects-"));
   });
   beforeEach(async () => {
-    effects = await Effects.start(await mkdtemp(join(folder, "test-")));
+    home = await mkdtemp(join(folder, "test-"));
+    effects = await Effects.start(home);
   });
-  after(() => rm(folder, { recursive: true, force: true }));
+  after(async () => {
+    // What a failed test has left.
+    endProcessesWith(folder);
+    await rm(folder, { recursive: true, force: true });
+  });
 
   /** Runs a command as an attempt of agent a of run r. */
   function attempt(n: number, ...words: readonly string[]): ChildProcess {
@@ -34,11 +40,15 @@ describe("the effects of commands", { skip }, () => {
   }
 
   const ended = (child: ChildProcess) => once(child, "exit");
-  const isRunning = () => until("it runs", async () => (await effects.running()).length > 0);
+  /** Who looks at its lock would hold it for a moment, and seem to be another attempt. */
+  const hasStarted = () =>
+    until("it has started", async () => /^start /m.test(await readFile(join(home, "lines"), "utf8")));
 
   async function allEnded() {
-    endProcessesWith(folder);
-    await until("nothing runs", async () => (await effects.running()).length === 0);
+    await until("nothing runs", async () => {
+      endProcessesWith(folder);
+      return (await effects.running()).length === 0;
+    });
   }
 
   /** The history of run r, in which these things happened to attempts of its agent. */
@@ -84,7 +94,7 @@ describe("the effects of commands", { skip }, () => {
 
   test("show a success of what did not come to its end", async () => {
     const child = attempt(1, "sleep", "600");
-    await isRunning();
+    await hasStarted();
     const wrong = await effects.wrongWith(history(["sandbox_job_started", 1], ["sandbox_job_completed", 1]));
     assert.deepEqual(wrong, ["attempt 1 of a of r has succeeded, and did not come to its end"]);
     child.kill("SIGKILL");

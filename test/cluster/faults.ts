@@ -6,7 +6,7 @@ import { until } from "../support/until.ts";
 import type { Cluster, ClusterNode } from "./cluster.ts";
 import type { Fault } from "./tcp-proxy.ts";
 
-/** Causes one fault and ends it. @returns its kind */
+/** Causes one fault and ends it. */
 type Cause = (cluster: Cluster, random: Random, lasts: () => Promise<void>) => Promise<void>;
 
 /** One with work to lose. */

@@ -62,7 +62,7 @@ function manifestOf(effects: Effects, policies: JsonObject): JsonObject {
   );
 }
 
-/** Whoever serves a cluster's API now. */
+/** The nodes that serve the API now. */
 interface Serving {
   readonly serving: readonly { readonly name: string; readonly program: Program }[];
 }
@@ -131,7 +131,7 @@ export class Load {
     await this.#answered(`${runId} is cancelled`, patch, 200, 202, 409);
   }
 
-  /** What is held for a person who looks at it goes on. */
+  /** Resumes a run that is paused by manual_recover. */
   async #resume(runId: string): Promise<void> {
     const patch = () => this.#ask("PATCH", `/runs/${runId}`, { desired_state: "running" });
     // 409: it has ended.

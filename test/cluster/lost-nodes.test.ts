@@ -1,5 +1,5 @@
-// Three programs on one PostgreSQL, with much work in flight, and whatever can happen to them, again and again: nodes and the database
-// are killed, nodes stand still, and any two are cut off from each other. Nothing that was acknowledged is lost or done twice,
+// Three programs on one PostgreSQL, with much work in flight, again and again: nodes and the database are killed and nodes stand
+// still; in the long run any two are cut off from each other, too. Nothing that was acknowledged is lost or done twice,
 // every node tells the same, and nothing is left running.
 // `LOST_SEED=$RANDOM ROUNDS=200 npm test -- lost-nodes` does it at other moments, and more often.
 
@@ -16,7 +16,7 @@ import { Load } from "./load.ts";
 
 const NODES = Number(process.env.NODES ?? 3);
 const ROUNDS = Number(process.env.ROUNDS ?? sized(3, 50));
-/** In the begin, and with each round. */
+/** At the start, and in each round. */
 const [RUNS_FIRST, RUNS_MORE] = sized([16, 6], [200, 6]);
 const RUNS = RUNS_FIRST + ROUNDS * RUNS_MORE;
 /** The shortest that there is. */

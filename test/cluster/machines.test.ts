@@ -40,7 +40,7 @@ test("a machine is cut off for longer than its lease, and another loses its powe
     await submit();
     const isolated = random.pick(cluster.machines);
     isolated.unplug();
-    // The length of the fault, within and beyond a lease.
+    // Longer than a lease.
     await delay(LEASE_SECONDS * 1_200);
     isolated.plug();
     await submit();

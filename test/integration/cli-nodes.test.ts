@@ -30,7 +30,7 @@ test("the list has a line for each node, with what it does", async () => {
   const [head, line, ...others] = (await done("list")).out.trimEnd().split("\n");
   assert.match(
     head ?? "",
-    /^NODE +NAME +STATUS +ADDRESS +SLOTS IN USE +JOBS +TASKS +VERSION +HEARD OF +LABELS$/,
+    /^NODE +NAME +STATUS +ADDRESS +SLOTS IN USE +JOBS +TASKS +VERSION +LAST SEEN +LABELS$/,
   );
   assert.match(
     line ?? "",

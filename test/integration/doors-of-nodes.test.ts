@@ -64,7 +64,12 @@ async function cluster() {
     const starts: TaskStart[] = [];
     const report: RegistryParts["report"] = (jobId, change) => engine.serviceChanged(jobId, change);
     const serviceRegistry = registryOf(name, { node: { name, host: "127.0.0.1" }, report });
-    const services = new Services({ own: serviceRegistry, nodeName: name, clock: systemClock });
+    const services = new Services({
+      own: serviceRegistry,
+      nodeName: name,
+      nodeId: `node_${name}`,
+      clock: systemClock,
+    });
     const engine = new Engine({
       owner,
       clock: systemClock,
@@ -426,7 +431,12 @@ describe("a port for nodes that cannot be had stops the start, and says what to 
 async function doorWith(env: Readonly<Record<string, string>>): Promise<void> {
   await using own = new AsyncDisposableStack();
   const nothing = {} as NodeDoorParts;
-  const services = new Services({ own: registryOf("one"), nodeName: "one", clock: systemClock });
+  const services = new Services({
+    own: registryOf("one"),
+    nodeName: "one",
+    nodeId: "node_one",
+    clock: systemClock,
+  });
   const config = configOf("postgres://h/d", env);
   const credentials = credentialsOf(config, "07".repeat(32));
   const parts = {

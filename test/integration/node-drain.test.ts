@@ -2,73 +2,40 @@
 // one.
 
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { pathToFileURL } from "node:url";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { startHere } from "../support/command-line.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
-import {
-  ask,
-  assertProblem,
-  call,
-  createJob,
-  ended,
-  happens,
-  startGateway,
-  startRun,
-} from "../support/gateway-api.ts";
+import { ask, assertProblem, call, createJob, ended, happens, startRun } from "../support/gateway-api.ts";
 import { executor, graph } from "../support/graphs.ts";
-import { returnPostgres, takePostgres } from "../support/postgres.ts";
-import { type Program, temporaryHome } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
+import { Nodes } from "../support/several-nodes.ts";
 import { until } from "../support/until.ts";
 
-let url: string;
-let folder: string;
-let gates: Gates;
-const homes: Record<string, string> = {};
-const nodes: Record<string, Program> = {};
-const ids: Record<string, string> = {};
+type Name = "a" | "b";
 
-async function start(name: string): Promise<void> {
-  homes[name] ??= await temporaryHome();
-  nodes[name] = await startGateway({
-    home: homes[name],
-    env: {
-      SVC_DATABASE_URL: url,
-      SVC_BLOB_URL: pathToFileURL(folder).href,
-      SVC_SECRET_KEY: "00".repeat(32),
-      SVC_NODE_NAME: name,
-      SVC_DRAIN_SECONDS: "20",
-    },
-  });
-  const { node_id } = JSON.parse(await readFile(join(homes[name], "node.json"), "utf8")) as JsonObject;
-  ids[name] = String(node_id);
-}
+let gates: Gates;
+let nodes: Nodes<Name>;
+const ids = {} as Record<Name, string>;
 
 before(async () => {
-  [url, gates, folder] = await Promise.all([
-    takePostgres(),
-    makeGates(),
-    mkdtemp(join(tmpdir(), "troupe-shared-")),
-  ]);
-  for (const name of ["a", "b"]) await start(name);
+  const env = () => ({ SVC_DRAIN_SECONDS: "20" });
+  [gates, nodes] = await Promise.all([makeGates(), Nodes.start(["a", "b"], { filesAreShared: true, env })]);
+  for (const name of ["a", "b"] as const) {
+    const { node_id } = JSON.parse(
+      await readFile(join(nodes.homes[name], "node.json"), "utf8"),
+    ) as JsonObject;
+    ids[name] = String(node_id);
+  }
 });
-after(async () => {
-  for (const node of Object.values(nodes)) await node.kill();
-  await Promise.all([
-    returnPostgres(url),
-    gates.remove(),
-    ...[folder, ...Object.values(homes)].map((path) => rm(path, { recursive: true, force: true })),
-  ]);
-});
+after(() => Promise.all([nodes[Symbol.asyncDispose](), gates.remove()]));
 
-const node = (name: string): Program => nodes[name]!;
-const order = (at: string, name: string, verb: string, body: JsonObject = {}) =>
+const node = (name: Name): Program => nodes.of(name);
+const order = (at: Name, name: Name, verb: string, body: JsonObject = {}) =>
   call(node(at), "POST", `/nodes/${ids[name]}/${verb}`, body);
-const drainOf = (at: string, name: string) => call(node(at), "GET", `/nodes/${ids[name]}/drain`);
+const drainOf = (at: Name, name: Name) => call(node(at), "GET", `/nodes/${ids[name]}/drain`);
 
 /** Two commands, one after the other, that wait until their gates are opened. */
 const twoGates = (first: string, second: string) =>
@@ -78,7 +45,7 @@ const twoGates = (first: string, second: string) =>
     [["first", "second"]],
   );
 
-async function running(at: string, name: string) {
+async function running(at: Name, name: string) {
   const paths = [gates.pipe(`${name}-1`), gates.pipe(`${name}-2`)] as const;
   const runId = await startRun(node(at), await createJob(node(at), twoGates(...paths)));
   await happens(node(at), runId, "sandbox_job_started");
@@ -86,7 +53,7 @@ async function running(at: string, name: string) {
 }
 
 /** The events of a run that has completed, in whose history nothing is missing. */
-async function completed(at: string, runId: string) {
+async function completed(at: Name, runId: string) {
   const { run, events } = await ended(node(at), runId);
   assert.equal(run.status, "completed");
   assert.deepEqual(
@@ -122,7 +89,7 @@ describe("a node", () => {
       return drain.jobs_left === 0 && drain.tasks_left === 0 && Number(drain.moved) >= 1 ? drain : null;
     });
     assert.equal(done.services_left, 0);
-    const shown = await startHere(["node", "status", ids.a!, "--url", node("b").api], homes.b!).ended;
+    const shown = await startHere(["node", "status", ids.a, "--url", node("b").api], nodes.homes.b).ended;
     assert.match(
       shown.out,
       /state +draining\n +jobs left +0\n +attempts left +0\n +jobs moved +1\n +deadline +20/,
@@ -154,7 +121,7 @@ describe("a node", () => {
     assert.deepEqual(await node("a").stop(), { code: 0, signal: null });
     assert.equal((await drainOf("b", "a")).state, "left");
     assertProblem(await ask(node("b"), "POST", `/nodes/${ids.a}/drain`, { body: {} }), 409, "conflict");
-    await start("a");
+    await nodes.start("a");
     assert.equal((await drainOf("a", "a")).state, "maintenance");
     const jobId = await createJob(node("a"), graph("n", [executor("n", ["true"])]));
     const refused = await ask(node("a"), "POST", `/jobs/${jobId}/runs`, { body: {} });

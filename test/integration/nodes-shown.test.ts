@@ -177,7 +177,7 @@ describe("each of two nodes", () => {
 });
 
 describe("an executor with node_labels", () => {
-  test("runs on the node that has them, and its job says so", async () => {
+  test("runs on the node that has them, which its job names", async () => {
     const held = await heldRun("labelled", { node_labels: { zone: "b" } });
     await happens(a, held.runId, "sandbox_job_started");
     const runtime = await runtimeApiOf(a);

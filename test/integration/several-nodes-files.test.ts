@@ -2,60 +2,36 @@
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { readdir, rm } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
-import {
-  ask,
-  call,
-  completed,
-  createJob,
-  ended,
-  startGateway,
-  startRun,
-  walk,
-} from "../support/gateway-api.ts";
+import { ask, call, completed, createJob, ended, startRun, walk } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
 import { freePorts } from "../support/ports.ts";
-import { returnPostgres, takePostgres } from "../support/postgres.ts";
-import { type Program, temporaryHome } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
+import { Nodes } from "../support/several-nodes.ts";
 import { until } from "../support/until.ts";
 
-let url: string;
 let gates: Gates;
-let homes: readonly string[];
-let firstPort: number;
-let a: Program;
-let b: Program;
-
-const start = (name: "a" | "b"): Promise<Program> => {
-  const at = name === "a" ? 0 : 1;
-  return startGateway({
-    home: homes[at]!,
-    env: {
-      SVC_DATABASE_URL: url,
-      SVC_SECRET_KEY: "00".repeat(32),
-      SVC_NODE_NAME: name,
-      SVC_NODE_LEASE_SECONDS: "10",
-      SVC_EXECUTOR_MAX_CONCURRENCY: "1",
-      SVC_BLUEPRINT_WEB_UI_PORT_START: String(firstPort + at),
-      SVC_BLUEPRINT_WEB_UI_PORT_END: String(firstPort + at),
-    },
-  });
-};
+let nodes: Nodes<"a" | "b">;
+const a = () => nodes.of("a");
+const b = () => nodes.of("b");
 
 before(async () => {
-  [url, gates, ...homes] = await Promise.all([takePostgres(), makeGates(), temporaryHome(), temporaryHome()]);
-  firstPort = await freePorts(2);
-  [a, b] = await Promise.all([start("a"), start("b")]);
+  const firstPort = await freePorts(2);
+  const env = (name: "a" | "b") => {
+    const port = String(name === "a" ? firstPort : firstPort + 1);
+    return {
+      SVC_EXECUTOR_MAX_CONCURRENCY: "1",
+      SVC_BLUEPRINT_WEB_UI_PORT_START: port,
+      SVC_BLUEPRINT_WEB_UI_PORT_END: port,
+    };
+  };
+  [gates, nodes] = await Promise.all([makeGates(), Nodes.start(["a", "b"], { filesAreShared: false, env })]);
 });
-after(async () => {
-  await Promise.all([a.stop(), b.stop()]);
-  await Promise.all([returnPostgres(url), gates.remove()]);
-  await Promise.all(homes.map((path) => rm(path, { recursive: true, force: true })));
-});
+after(() => Promise.all([nodes[Symbol.asyncDispose](), gates.remove()]));
 
 const TEXT = "what the bundle holds";
 const FILES = { "payloads/input/words.txt": TEXT };
@@ -77,42 +53,42 @@ const bytesOf = (at: Program, runId: string, { artifact_id: id }: JsonObject, he
 
 describe("two programs that share no store of files", () => {
   test("read an artifact wherever it was made, whole and in parts, and keep what they have fetched", async () => {
-    const jobId = await createJob(a, graph("one", [keeping("w")]), {}, FILES);
-    const { run } = await completed(a, jobId);
+    const jobId = await createJob(a(), graph("one", [keeping("w")]), {}, FILES);
+    const { run } = await completed(a(), jobId);
     const runId = String(run.run_id);
-    const [made] = await keptBy(b, runId);
-    assert.ok((await blobsIn(homes[0]!)).includes(String(made?.sha256)));
-    assert.ok(!(await blobsIn(homes[1]!)).includes(String(made?.sha256)));
-    assert.equal((await bytesOf(b, runId, made!, { range: "bytes=5-7" })).text, "the");
-    assert.equal((await bytesOf(b, runId, made!)).text, TEXT);
-    assert.ok((await blobsIn(homes[1]!)).includes(String(made?.sha256)));
+    const [made] = await keptBy(b(), runId);
+    assert.ok((await blobsIn(nodes.homes.a)).includes(String(made?.sha256)));
+    assert.ok(!(await blobsIn(nodes.homes.b)).includes(String(made?.sha256)));
+    assert.equal((await bytesOf(b(), runId, made!, { range: "bytes=5-7" })).text, "the");
+    assert.equal((await bytesOf(b(), runId, made!)).text, TEXT);
+    assert.ok((await blobsIn(nodes.homes.b)).includes(String(made?.sha256)));
   });
 
   test("launch what was uploaded at the other one", async () => {
-    const jobId = await createJob(a, graph("two", [keeping("w")]), {}, FILES);
-    const { run } = await completed(b, jobId);
-    const [made] = await keptBy(a, String(run.run_id));
-    assert.equal((await bytesOf(a, String(run.run_id), made!)).text, TEXT);
+    const jobId = await createJob(a(), graph("two", [keeping("w")]), {}, FILES);
+    const { run } = await completed(b(), jobId);
+    const [made] = await keptBy(a(), String(run.run_id));
+    assert.equal((await bytesOf(a(), String(run.run_id), made!)).text, TEXT);
   });
 
   test("say of a file that its node does not run, and show it when it runs again", async () => {
     const jobId = await createJob(
-      a,
+      a(),
       graph("three", [keeping("w")]),
       {},
       {
         "payloads/input/words.txt": "on one node alone",
       },
     );
-    const { run } = await completed(a, jobId);
+    const { run } = await completed(a(), jobId);
     const runId = String(run.run_id);
-    const [made] = await keptBy(b, runId);
-    await a.stop();
-    const refused = await bytesOf(b, runId, made!);
+    const [made] = await keptBy(b(), runId);
+    await a().stop();
+    const refused = await bytesOf(b(), runId, made!);
     assert.equal(refused.status, 503, refused.text);
     assert.match(String(refused.body.detail), /It may be on a: start that node again.*SVC_BLOB_URL/);
-    a = await start("a");
-    assert.equal((await bytesOf(b, runId, made!)).text, "on one node alone");
+    await nodes.start("a");
+    assert.equal((await bytesOf(b(), runId, made!)).text, "on one node alone");
   });
 
   test("give each other what was prepared for a run whose attempts run on both, and remove each its own", async () => {
@@ -124,14 +100,14 @@ describe("two programs that share no store of files", () => {
     ] as const;
     const page = { web_ui: { enabled: true, output: { title: "Held" } } };
     const files = { ...FILES, "config/default.json": JSON.stringify(page) };
-    const jobId = await createJob(a, graph("both", [router("in"), ...both], edges), {}, files);
-    const runId = await startRun(a, jobId);
-    const folders = homes.map((home) => join(home, "runs", runId));
+    const jobId = await createJob(a(), graph("both", [router("in"), ...both], edges), {}, files);
+    const runId = await startRun(a(), jobId);
+    const folders = Object.values(nodes.homes).map((home) => join(home, "runs", runId));
     // One slot on each node.
     await until("both nodes have it", () => folders.every((folder) => existsSync(join(folder, "prepared"))));
     for (const gate of [one, two]) await gates.open(gate);
-    assert.equal((await ended(b, runId)).run.status, "completed");
-    for (const at of [a, b]) {
+    assert.equal((await ended(b(), runId)).run.status, "completed");
+    for (const at of [a(), b()]) {
       const kept = await keptBy(at, runId);
       assert.equal(kept.length, 2);
       for (const one of kept) assert.equal((await bytesOf(at, runId, one)).text, TEXT);
@@ -140,9 +116,9 @@ describe("two programs that share no store of files", () => {
       await until("what was prepared is gone", () => !existsSync(join(folder, "prepared")));
       assert.ok(existsSync(folder), "its workspaces are there");
     }
-    await call(a, "DELETE", `/jobs/${jobId}`, undefined, { "if-match": "*" });
+    await call(a(), "DELETE", `/jobs/${jobId}`, undefined, { "if-match": "*" });
     await until("both homes are without the run", async () => {
-      for (const at of [a, b]) await call(at, "POST", "/system/gc", { confirm: true });
+      for (const at of [a(), b()]) await call(at, "POST", "/system/gc", { confirm: true });
       return !folders.some((folder) => existsSync(folder));
     });
   });

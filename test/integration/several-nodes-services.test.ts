@@ -1,64 +1,34 @@
 // Two real programs on one PostgreSQL: what the runs of one of them offer and have left, asked for at the other one.
 
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { pathToFileURL } from "node:url";
 import type { JsonObject } from "../../src/engine/json.ts";
-import {
-  ask,
-  call,
-  createJob,
-  ended,
-  happens,
-  startGateway,
-  startRun,
-  walk,
-} from "../support/gateway-api.ts";
+import { ask, call, createJob, ended, happens, startRun, walk } from "../support/gateway-api.ts";
 import { executor, graph, sensor } from "../support/graphs.ts";
 import { freePorts } from "../support/ports.ts";
-import { returnPostgres, takePostgres } from "../support/postgres.ts";
-import { type Program, temporaryHome } from "../support/program.ts";
+import type { Program } from "../support/program.ts";
+import { Nodes } from "../support/several-nodes.ts";
 import { until } from "../support/until.ts";
 
-let url: string;
-let folder: string;
-let homes: readonly string[];
 let firstPort: number;
+let nodes: Nodes<"a" | "b">;
 let a: Program;
 let b: Program;
 
 before(async () => {
-  [url, folder, ...homes] = await Promise.all([
-    takePostgres(),
-    mkdtemp(join(tmpdir(), "troupe-shared-")),
-    temporaryHome(),
-    temporaryHome(),
-  ]);
   firstPort = await freePorts(5);
-  const start = (name: string, at: number, host: string) =>
-    startGateway({
-      home: homes[at]!,
-      env: {
-        SVC_DATABASE_URL: url,
-        SVC_BLOB_URL: pathToFileURL(folder).href,
-        SVC_SECRET_KEY: "00".repeat(32),
-        SVC_NODE_NAME: name,
-        SVC_NODE_LEASE_SECONDS: "10",
-        SVC_BLUEPRINT_WEB_UI_PORT_START: String(firstPort + 2 * at),
-        SVC_BLUEPRINT_WEB_UI_PORT_END: String(firstPort + 2 * at + 1),
-        SVC_BLUEPRINT_WEB_UI_PUBLIC_URL: `http://${host}:{port}/`,
-      },
-    });
-  [a, b] = await Promise.all([start("a", 0, "127.0.0.1"), start("b", 1, "localhost")]);
+  const env = (name: "a" | "b") => {
+    const [port, host] = name === "a" ? [firstPort, "127.0.0.1"] : [firstPort + 2, "localhost"];
+    return {
+      SVC_BLUEPRINT_WEB_UI_PORT_START: String(port),
+      SVC_BLUEPRINT_WEB_UI_PORT_END: String(port + 1),
+      SVC_BLUEPRINT_WEB_UI_PUBLIC_URL: `http://${host}:{port}/`,
+    };
+  };
+  nodes = await Nodes.start(["a", "b"], { filesAreShared: true, env });
+  [a, b] = [nodes.of("a"), nodes.of("b")];
 });
-after(async () => {
-  await Promise.all([a.stop(), b.stop()]);
-  await returnPostgres(url);
-  await Promise.all([folder, ...homes].map((path) => rm(path, { recursive: true, force: true })));
-});
+after(() => nodes[Symbol.asyncDispose]());
 
 const passing = (at: Program, path: string) =>
   until(`${path} has one`, async () => (await walk(at, `${path}&status=passing`))[0] ?? null);
@@ -117,7 +87,7 @@ describe("two programs on one database", () => {
     });
   });
 
-  test("show the logs, events, files and evidence of a run alike", async () => {
+  test("show the events, logs, timeline, artifacts and dashboard of a run alike", async () => {
     const script = 'echo said; echo kept > "$SVC_OUTPUT_DIR/kept.txt"';
     const manifest = graph("leaving", [executor("w", ["/bin/sh", "-c", script])]);
     const runId = await startRun(a, await createJob(a, manifest));
@@ -135,7 +105,8 @@ describe("two programs on one database", () => {
       const [there, here] = [await bytesOf(a, runId, id), await bytesOf(b, runId, id)];
       assert.equal(here, there, String(id));
     }
-    assert.equal((await ask(b, "GET", `/runs/${runId}/dashboard`)).status, 200);
+    const pages = [a, b].map(async (at) => (await ask(at, "GET", `/runs/${runId}/dashboard`)).status);
+    assert.deepEqual(await Promise.all(pages), [200, 200]);
   });
 
   test("show a run's dashboard where it is, and where it is after its node was killed", async () => {
