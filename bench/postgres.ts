@@ -20,7 +20,7 @@ const median = (values: readonly number[]) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 const shownMs = (value: number) => `${value.toFixed(1)} ms`;
 
-/** @param figures filled; each name is a row */
+/** @returns the figures; each name is a row */
 export async function measurePostgres(): Promise<Map<string, string>> {
   const url = await takePostgres();
   const database = new pg.Client({ connectionString: url });

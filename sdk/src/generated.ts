@@ -1048,7 +1048,7 @@ export type Node = {
   /** When it joined last. */
   readonly started_at: string;
 
-  /** When it was heard of last: what is shown of another node is as of then. */
+  /** Its last heartbeat: another node is shown as of that time. */
   readonly heartbeat_at: string;
 
   /** Whether this node answers. */

@@ -132,7 +132,7 @@ describe("a job that leaves", () => {
     assert.equal(other.events(jobId, "sandbox_job_failed").length, 2);
   });
 
-  test("ends workers that never end once nothing else of it runs, but none that must not run twice", async () => {
+  test("ends workers that never end once nothing else of their job runs, except those with safe_to_retry false", async () => {
     const h = new EngineHarness({ slots: 9 });
     const withWorker = (config: JsonObject) =>
       graph("w", [command("x"), command("y"), worker("w", config)], [["x", "y"]], {

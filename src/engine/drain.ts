@@ -1,7 +1,7 @@
 // A drain: every job leaves this engine, and others go on with them.
 //
 // E9. A job goes once none of its attempts runs, with a part of a batch like any other, which sets it free in the journal.
-//     From the moment that part was taken nothing changes the job here; so who claims it goes on exactly where it stopped.
+//     From the moment that part was taken nothing changes the job here; so the next owner continues exactly where it stopped.
 // - Attempts that run may end by themselves until the deadline. Then they are asked to end, which does not count as an
 //   attempt of theirs. Attempts that never end are asked to as soon as nothing else of their job runs.
 // - Jobs of type service may go last: they work on as ever until no other job is left, or the deadline.

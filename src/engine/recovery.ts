@@ -81,7 +81,7 @@ async function claimedJob(
   }
   const parsed = parseManifest(isObject(manifest) ? manifest : {});
   if (parsed.kind === "valid") {
-    // Nobody has gone on with it since then, whoever has claimed it.
+    // Nobody has continued it since then, even if others claimed it.
     const wasHandedOver = lastEventType(image.progress.lastEventJson) === "job_handed_over";
     return { image, graph: parsed.graph, wasHandedOver };
   }

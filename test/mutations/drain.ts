@@ -63,7 +63,7 @@ export const drainMutations: readonly Mutation[] = [
     ["services stay until the deadline", "for (const job of all) if (!isService(job)) return;", "return;"],
     ["all jobs go with one batch", "if ((i + 1) % JOBS_PER_BATCH !== 0) continue;", "continue;"],
     [
-      "who waits for the end of a drain is not told of its cancellation",
+      "callers that wait for the end of a drain are not told of its cancellation",
       "    this.#cancelTimer();\n    this.#tellWaiters();",
       "    this.#cancelTimer();",
     ],
@@ -91,7 +91,7 @@ export const drainMutations: readonly Mutation[] = [
       "this.#jobs.add(job);\n    start(job);",
     ],
     [
-      "a job that ends elsewhere counts as ended for who has submitted it",
+      "a job that ends elsewhere counts as ended for its submitter",
       "const hasEnded = isOver(job) && !this.holds(jobId);",
       "const hasEnded = !this.holds(jobId);",
     ],

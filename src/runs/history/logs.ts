@@ -28,8 +28,8 @@ export interface LogRecord {
 const runtimeWords: Readonly<Record<string, Words>> = {
   job_recovered: (_event, fields) =>
     fields.handed_over === true
-      ? "The run carries on on another node."
-      : "The runtime was restarted; the run carries on.",
+      ? "The run continues on another node."
+      : "The runtime was restarted; the run continues.",
   job_failed: (event) => `The run failed: ${causeOf(event)}`,
   agent_failed: (event) => `Agent ${nameOf(event)} failed: ${causeOf(event)}`,
   sandbox_job_failed: (event) => `An attempt of ${nameOf(event)} failed: ${causeOf(event)}`,

@@ -71,8 +71,8 @@ const shapes: ReadonlyMap<string, Shape> = new Map(
     job_resumed: run("resumed", "running", "The run was resumed"),
     job_recovered: of("run", "recovered", "running", (_who, fields) =>
       fields.handed_over === true
-        ? "The run carries on on another node"
-        : "The run carries on after a restart of the runtime",
+        ? "The run continues on another node"
+        : "The run continues after a restart of the runtime",
     ),
     job_handed_over: run("handed_over", "running", "The run goes to another node"),
     job_completed: of("run", "completed", "completed", (_who, fields) => completedWords(fields)),
