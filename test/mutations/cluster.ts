@@ -341,7 +341,7 @@ const placed: readonly Mutation[] = (
     ],
     [
       "a host ends attempts whose owner is silent too late",
-      "host.ts",
+      "task-lease.ts",
       "const STOP_BEFORE_MS = 3_000;",
       "const STOP_BEFORE_MS = -60_000;",
       "host",

@@ -1,8 +1,6 @@
 // The attempts that this node runs for the owners of other nodes' jobs, and the slots that it gives them.
 //
-// - An owner's attempts run while its task lease lasts: for `validMs` after the host sent the last ping that was answered,
-//   or after the first hello came. It is over before the owner's own lease.
-//   STOP_BEFORE_MS earlier the host begins to end them, so that none is left when the owner takes them for ended.
+// - An owner's attempts run while its task lease lasts (task-lease.ts).
 // - A node without a lease takes no owners: before it has its first one, it ends whatever runs in its home.
 // - A session ends when its lease is over, or when its node comes back under another name: all of its attempts are
 //   stopped, its slots are given back when they have ended, and nothing is reported any more.
@@ -32,12 +30,10 @@ import {
   type ToOwner,
 } from "./messages.ts";
 import type { OwnPools } from "./slots.ts";
+import { TaskLease } from "./task-lease.ts";
 
 /** Of a command whose owner is not reached, between SIGTERM and SIGKILL. */
 const STOP_GRACE_MS = 1_000;
-/** The grace, and what it takes to end what does not end by itself. */
-const STOP_BEFORE_MS = 3_000;
-const PINGS_PER_LEASE = 10;
 /** Messages that an owner has not confirmed, from which on its attempts are not read on. */
 const UNCONFIRMED_MAX = 1_000;
 
@@ -71,14 +67,9 @@ interface Session {
   /** Keys that wait for slots or have them, with the numbers of their requests; and those of them that wait. */
   readonly keys: Map<string, number>;
   readonly waiting: Set<string>;
-  /** When its lease is over, by this node's steady clock. */
-  validUntilMs: number;
-  pings: number;
-  /** When the pings that were not answered were sent. */
-  readonly pingsSentMs: Map<number, number>;
+  readonly lease: TaskLease;
   readonly waiters: (() => void)[];
   isOver: boolean;
-  cancelBeat: () => void;
 }
 
 export class TaskHost implements TaskListener {
@@ -134,7 +125,7 @@ export class TaskHost implements TaskListener {
     const take = (frame: FromOwner) => {
       if ("owner" in frame) greet(frame, clock.steadyMs() + lasts(frame));
       else if (session === null || session.connection !== connection) connection.close();
-      else if ("pong" in frame) this.#answered(session, frame.pong, lasts(frame));
+      else if ("pong" in frame) session.lease.answered(frame.pong, lasts(frame));
       else session.link.frame(frame);
     };
     connection.onFrame = (frame) => guarded(() => take(frame));
@@ -286,6 +277,7 @@ export class TaskHost implements TaskListener {
   }
 
   #begin(owner: string, validUntilMs: number): Session {
+    const { clock, leaseMs, log } = this.#parts;
     const session: Session = {
       owner,
       link: new Link<ToOwner, ToHost>({
@@ -298,59 +290,33 @@ export class TaskHost implements TaskListener {
       connection: null,
       keys: new Map(),
       waiting: new Set(),
-      validUntilMs,
-      pings: 0,
-      pingsSentMs: new Map(),
+      lease: new TaskLease(validUntilMs, {
+        leaseMs,
+        clock,
+        onBeat: () => {
+          session.link.confirmReceived();
+          this.#ping(session);
+        },
+        onOver: () => {
+          log.warn({ owner }, "an owner is not reached: its attempts are ended here");
+          this.#end(session);
+        },
+      }),
       waiters: [],
       isOver: false,
-      cancelBeat: () => {},
     };
     this.#sessions.set(owner, session);
-    this.#beatLater(session);
     return session;
   }
 
-  #beatLater(session: Session): void {
-    const { clock, leaseMs, log } = this.#parts;
-    const leftMs = session.validUntilMs - STOP_BEFORE_MS - clock.steadyMs();
-    session.cancelBeat = clock.after(Math.min(leftMs, leaseMs / PINGS_PER_LEASE), () => {
-      if (clock.steadyMs() >= session.validUntilMs - STOP_BEFORE_MS) {
-        log.warn({ owner: session.owner }, "an owner is not reached: its attempts are ended here");
-        this.#end(session);
-        return;
-      }
-      session.link.confirmReceived();
-      this.#ping(session);
-      this.#beatLater(session);
-    });
-  }
-
   #ping(session: Session): void {
-    if (session.connection === null) return;
-    const ping = ++session.pings;
-    session.pingsSentMs.set(ping, this.#parts.clock.steadyMs());
-    session.connection.write({ ping });
-  }
-
-  #answered(session: Session, ping: number, validMs: number): void {
-    const sentMs = session.pingsSentMs.get(ping);
-    if (sentMs === undefined) return;
-    for (const earlier of session.pingsSentMs.keys()) {
-      if (earlier <= ping) session.pingsSentMs.delete(earlier);
-    }
-    const untilMs = sentMs + validMs;
-    const isSooner = untilMs < session.validUntilMs;
-    session.validUntilMs = untilMs;
-    if (!isSooner) return;
-    // The hello, or an answer, was long on its way.
-    session.cancelBeat();
-    this.#beatLater(session);
+    session.connection?.write({ ping: session.lease.ping() });
   }
 
   #end(session: Session): void {
     if (session.isOver) return;
     session.isOver = true;
-    session.cancelBeat();
+    session.lease.end();
     this.#sessions.delete(session.owner);
     session.connection?.close();
     for (const resolve of session.waiters.splice(0)) resolve();
