@@ -133,7 +133,7 @@ export const table = {
   secretKey: setting<readonly string[]>({
     variable: "SVC_SECRET_KEY",
     meaning:
-      "Key that encrypts stored secrets: 32 bytes as base64 or hex. Of several, joined by commas, the first encrypts and all decrypt. Unset: the file secret.key in SVC_HOME, made at the first start.",
+      "Key that encrypts stored secrets: 32 bytes as base64 or hex. Of several, joined by commas, the first encrypts (on PostgreSQL the one that the database names) and all decrypt. Unset: the file secret.key in SVC_HOME, made at the first start.",
     example: "the output of `openssl rand -base64 32`",
     fallback: () => Object.freeze([]),
     parse: secretKeys,

@@ -99,12 +99,12 @@ export async function openCore(
   undo.defer(() => opened.close());
   const { database } = opened;
   mkdirSync(join(home.path, "runs"), { recursive: true, mode: 0o700 });
-  const key = await openSecretKey({
+  const keys = await openSecretKey({
     home: home.path,
     given: config.secretKeys,
     mayMake: async () => options.newKey === true || !(await opened.needsKey()),
   });
-  await opened.checkKey([key, ...key.older].map(({ id }) => id));
+  const key = keys.led(await opened.checkKey([keys.id, ...keys.older.map(({ id }) => id)]));
   const secrets = new ConfigurationSecrets(key);
   const { blobs, folders: shared, ofNodes: files } = await openBytes(config, home.path, log);
   const bundles = await Bundles.open({

@@ -84,7 +84,7 @@ const local: readonly CatalogueEntry[] = [
   {
     name: "secrets",
     words: ["rotate"],
-    summary: "Encrypt all stored secrets again with a new key, while the program is stopped.",
+    summary: "Encrypt all stored secrets again with a new key, while all programs are stopped.",
     details: [
       "With SVC_SECRET_KEY or its file: with the first key there. Else a new key is made in SVC_HOME/secret.key, and the old",
       "one removed from it at the end. If it is interrupted, run it again.",

@@ -1,8 +1,17 @@
-// `troupe secrets rotate`: encrypts all stored secrets under the first key. The home must be in use by no other program.
+// `troupe secrets rotate`: encrypts all stored secrets under the first key. No other program may use the home, or the PostgreSQL
+// database.
 
 import { statSync } from "node:fs";
+import type { Config } from "../app/config.ts";
 import { Reencryption } from "../security/encryption.ts";
-import { addKey, openSecretKey, removeOlderKeys, secretKeyFile } from "../security/secret-key.ts";
+import {
+  addKey,
+  openSecretKey,
+  removeOlderKeys,
+  type SecretKey,
+  type SecretKeyPlace,
+  secretKeyFile,
+} from "../security/secret-key.ts";
 import { checkHomeState, databaseFile, openHome } from "../store/home.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { holdsEncrypted, rewriteEncrypted } from "../store/sqlite/encrypted-values.ts";
@@ -16,16 +25,11 @@ export async function secrets(call: Call): Promise<number> {
     throw new UsageError(`There is no command "secrets ${cleanText(word)}". Did you mean secrets rotate?`);
   }
   process.umask(0o077);
-  const { home, secretKeys, databaseUrl } = configFor(call, "client");
-  if (databaseUrl !== null) {
-    throw new CommandFailed(
-      "Values in a PostgreSQL database are not encrypted again. Put a new key before the present one in SVC_SECRET_KEY of every " +
-        "program: what is stored from then on is encrypted with the first, and all of them decrypt.",
-    );
-  }
+  const config = configFor(call, "client");
+  const { home, secretKeys, databaseUrl } = config;
   try {
-    const report = await rotate(home, secretKeys);
-    return print(call, { home, isFile: secretKeys.length === 0, ...report });
+    const report = await rotate(config);
+    return print(call, { home, isFile: secretKeys.length === 0, isShared: databaseUrl !== null, ...report });
   } catch (error) {
     if (!(error instanceof Error) || error instanceof CommandFailed || error instanceof UsageError)
       throw error;
@@ -37,41 +41,66 @@ export async function secrets(call: Call): Promise<number> {
   }
 }
 
-async function rotate(home: string, given: readonly string[]) {
+async function rotate({ home, secretKeys: given, databaseUrl, databaseIsPooled }: Config) {
   // Checked before the lock, which would create the folder.
-  if (statSync(databaseFile(home), { throwIfNoEntry: false }) === undefined) {
+  if (databaseUrl === null && statSync(databaseFile(home), { throwIfNoEntry: false }) === undefined) {
     throw new CommandFailed(`SVC_HOME ${home} has no database: there is nothing to encrypt again.`);
   }
   const lock = openHome(home);
   try {
-    checkHomeState(home);
-    const database = openSqlite(databaseFile(home));
-    try {
-      const open = () =>
-        openSecretKey({ home, given, mayMake: async () => !holdsEncrypted(database.connection) });
-      const isFile = given.length === 0;
-      let key = await open();
-      // With several keys in the file, an earlier rotation was interrupted.
-      if (isFile && key.older.length === 0) {
-        await addKey(secretKeyFile(home));
-        key = await open();
-      }
-      const values = new Reencryption(key);
-      const { damagedRows } = await rewriteEncrypted(database, (value) => values.value(value));
-      if (isFile && damagedRows === 0) await removeOlderKeys(secretKeyFile(home));
-      const { reencrypted, current, unreadable } = values;
-      return { reencrypted, current, unreadable, damagedRows };
-    } finally {
-      await database.close();
-    }
+    if (databaseUrl === null) return await rotateHere(home, given);
+    const { rotateKey } = await import("../store/postgres/rotate-key.ts");
+    const open = () => openSecretKey({ home, given, mayMake: async () => false });
+    return await withNewKey({ home, given, open }, async (key, values) => {
+      const keyIds = [key.id, ...key.older.map(({ id }) => id)] as const;
+      const reencrypt = (encrypted: string) => values.value(encrypted);
+      await rotateKey({ url: databaseUrl, isPooled: databaseIsPooled, keyIds, reencrypt });
+      return 0;
+    });
   } finally {
     lock.release();
   }
 }
 
+async function rotateHere(home: string, given: readonly string[]) {
+  checkHomeState(home);
+  const database = openSqlite(databaseFile(home));
+  try {
+    const mayMake = async () => !holdsEncrypted(database.connection);
+    const open = () => openSecretKey({ home, given, mayMake });
+    return await withNewKey({ home, given, open }, async (_, values) => {
+      const { damagedRows } = await rewriteEncrypted(database, (value) => values.value(value));
+      return damagedRows;
+    });
+  } finally {
+    await database.close();
+  }
+}
+
+/** @param rewrite encrypts all values again. @returns how many rows keep the older key */
+async function withNewKey(
+  { home, given, open }: Pick<SecretKeyPlace, "home" | "given"> & { readonly open: () => Promise<SecretKey> },
+  rewrite: (key: SecretKey, values: Reencryption) => Promise<number>,
+) {
+  let key = await open();
+  // With several keys in the file, an earlier rotation was interrupted.
+  const isFile = given.length === 0;
+  if (isFile && key.older.length === 0) {
+    await addKey(secretKeyFile(home));
+    key = await open();
+  }
+  const values = new Reencryption(key);
+  const damagedRows = await rewrite(key, values);
+  if (isFile && damagedRows === 0) await removeOlderKeys(secretKeyFile(home));
+  const { reencrypted, current, unreadable } = values;
+  return { reencrypted, current, unreadable, damagedRows };
+}
+
 interface Report {
   readonly home: string;
   readonly isFile: boolean;
+  /** Whether other homes have to get the new key. */
+  readonly isShared: boolean;
   readonly reencrypted: number;
   readonly current: number;
   readonly unreadable: number;
@@ -98,6 +127,10 @@ function print(call: Call, report: Report): number {
     );
   }
   if (unreadable + damagedRows > 0) return exitCodes.failure;
+  if (report.isFile && report.isShared)
+    terminal.note(
+      "Copy secret.key into the SVC_HOME of every other node before its start: it is refused without it.",
+    );
   terminal.note(
     report.isFile
       ? "The old key is no longer in secret.key. Backups made before need it: make a new one with `troupe backup`."

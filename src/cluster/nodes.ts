@@ -89,6 +89,7 @@ export interface NodeRecords {
    *
    * @param replaced which valid lease of this node ends by that
    * @returns the row that has a valid lease and is not replaced; else, the node has got its lease
+   * @throws StoreUnusable when this program's secret key is not that of the others any more
    */
   register(entry: NodeEntry, leaseMs: number, replaced: Replaceable): Promise<Registration>;
   /**

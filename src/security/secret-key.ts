@@ -38,6 +38,16 @@ export class SecretKey {
     return this.derive("key id").toString("hex");
   }
 
+  /** @returns the one of this key and its older ones that has this id, with all others as its older ones */
+  led(id: string): SecretKey {
+    const all = [this, ...this.older];
+    const first = all.find((key) => key.id === id)!;
+    return new SecretKey(
+      first.#bytes,
+      all.filter((key) => key !== first),
+    );
+  }
+
   /** @returns 32 bytes for one purpose: the same for the same label, others for another */
   derive(label: string): Buffer {
     return Buffer.from(hkdfSync("sha256", this.#bytes, "", `troupe ${label}`, KEY_BYTES));

@@ -30,10 +30,11 @@ export interface OpenStore {
   /**
    * Makes sure that all programs of the database have the same secret key.
    *
-   * @param ids of this program's keys, the one that encrypts first
+   * @param ids of this program's keys, as they are given
+   * @returns the id of the one that encrypts, on all of them
    * @throws StoreUnusable when it has another one
    */
-  checkKey(ids: readonly string[]): Promise<void>;
+  checkKey(ids: readonly [string, ...string[]]): Promise<string>;
   /** Null: the database is one program's. */
   readonly sharedByNodes: SharedByNodes | null;
   /** Gives a little free space back to the disk, if there is too much. @returns whether there is more to give */

@@ -59,7 +59,7 @@ async function cluster() {
     const owner = `${name}/${systemRandomness.id()}`;
     const database = await openPostgres(url);
     const journal = new PostgresJournal(database);
-    const nodes = new PostgresNodes(database, LEASE_MS);
+    const nodes = new PostgresNodes(database, LEASE_MS, () => null);
     const feed = new EventFeed();
     const starts: TaskStart[] = [];
     const report: RegistryParts["report"] = (jobId, change) => engine.serviceChanged(jobId, change);

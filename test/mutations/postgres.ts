@@ -83,7 +83,7 @@ export const postgresMutations: readonly Mutation[] = [
   {
     fault: "a program with another secret key than the others uses the PostgreSQL database",
     file: "src/store/postgres/cluster.ts",
-    search: "if (ids.includes(known)) return;",
+    search: "if (ids.includes(known)) return known;",
     replacement: "if (ids.length > 0) return;",
     tests: ["src/store/postgres/open.test.ts"],
   },
@@ -135,5 +135,33 @@ export const postgresMutations: readonly Mutation[] = [
     search: "if (databaseUrl !== null)",
     replacement: 'if (databaseUrl === "")',
     tests: ["test/integration/postgres.test.ts"],
+  },
+  {
+    fault: "the key of a PostgreSQL database is replaced while a program has a lease",
+    file: "src/store/postgres/rotate-key.ts",
+    search: "if (nodes.rows.length > 0) {",
+    replacement: "if (nodes.rows.length < 0) {",
+    tests: ["test/integration/rotate-shared-secrets.test.ts"],
+  },
+  {
+    fault: "a key is replaced in several transactions",
+    file: "src/store/postgres/rotate-key.ts",
+    search: "await rewrite(client, table, reencrypt);",
+    replacement: "await rewrite(client, table, reencrypt).then(() => client.query(`COMMIT; ${BEGIN}`));",
+    tests: ["test/integration/rotate-shared-secrets.test.ts"],
+  },
+  {
+    fault: "a program that has a new key already encrypts with it before the others have it",
+    file: "src/app/core.ts",
+    search: "keys.led(await opened.checkKey([keys.id, ...keys.older.map(({ id }) => id)]))",
+    replacement: "(await opened.checkKey([keys.id, ...keys.older.map(({ id }) => id)]), keys)",
+    tests: ["test/integration/rotate-shared-secrets.test.ts"],
+  },
+  {
+    fault: "a node whose key was replaced while it was away works on with it",
+    file: "src/store/postgres/nodes.ts",
+    search: "WHERE NOT EXISTS (SELECT FROM cluster WHERE sealing_key_id <> $12)",
+    replacement: "WHERE $12::text IS NULL OR true",
+    tests: ["src/store/postgres/nodes.test.ts"],
   },
 ];

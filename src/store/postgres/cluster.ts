@@ -24,13 +24,14 @@ export async function useOf({ read }: Database): Promise<{ readonly copiedFrom: 
  *
  * @param ids of this program's keys, the one that encrypts first
  * @param options.newKey goes on with another key
+ * @returns the id of the one that encrypts
  * @throws StoreUnusable when it has not the right one
  */
 export async function checkKey(
   database: Database,
   ids: readonly string[],
   { newKey = false }: { readonly newKey?: boolean },
-): Promise<void> {
+): Promise<string> {
   const [newest = ""] = ids;
   const { rows } = await database.transaction((db) =>
     sql<{ sealing_key_id: string }>`
@@ -41,10 +42,11 @@ export async function checkKey(
       RETURNING sealing_key_id`.execute(db),
   );
   const known = rows[0]?.sealing_key_id ?? "";
-  if (ids.includes(known)) return;
-  throw new StoreUnusable(
-    "The secrets in the database were encrypted with another secret key than this program has. Copy secret.key from the " +
-      "SVC_HOME of a program that uses this database, or set SVC_SECRET_KEY to its key. If that key is lost, start once with " +
-      "--new-key: each job's secrets have to be sent again.",
-  );
+  if (ids.includes(known)) return known;
+  throw new StoreUnusable(OTHER_KEY);
 }
+
+export const OTHER_KEY =
+  "The secrets in the database were encrypted with another secret key than this program has. Copy secret.key from the " +
+  "SVC_HOME of a program that uses this database, or set SVC_SECRET_KEY to its key. If that key is lost, start once with " +
+  "--new-key: each job's secrets have to be sent again.";

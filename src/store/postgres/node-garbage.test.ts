@@ -19,7 +19,7 @@ async function open(...nodeIds: readonly string[]) {
   const url = await takePostgres();
   const database = await openPostgres(url);
   const journal = new PostgresJournal(database);
-  const nodes = new PostgresNodes(database, LIMIT_MS);
+  const nodes = new PostgresNodes(database, LIMIT_MS, () => null);
   const said = { name: "n", address: null, version: "1", labels: {}, pools: {}, totals: {} };
   for (const nodeId of nodeIds) await nodes.register({ ...said, nodeId, owner: `${nodeId}/1` }, LEASE_MS, []);
   return {

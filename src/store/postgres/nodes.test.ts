@@ -45,7 +45,7 @@ function onPostgres(sentence: string, body: (under: Under) => Promise<void>): vo
     const url = await takePostgres();
     const database = await openPostgres(url);
     const journal = new PostgresJournal(database);
-    const nodes = new PostgresNodes(database, LIMIT_MS);
+    const nodes = new PostgresNodes(database, LIMIT_MS, () => null);
     try {
       await body({
         url,
@@ -200,6 +200,7 @@ onPostgres(
     const nodes = new PostgresNodes(
       { config: configOf(`postgres://x@127.0.0.1:${port}/x`), server: "silent" },
       50,
+      () => null,
     );
     await assert.rejects(nodes.living(), { name: "JournalUnavailable", outcome: "unknown" });
     await assert.rejects(nodes.living(), { name: "JournalUnavailable" });
@@ -392,10 +393,25 @@ onPostgres("maintenance is drained to begin with, and goes on in the next progra
   assert.equal(await outageOf(nodes, "a/2"), null);
 });
 
+onPostgres(
+  "a node with a key that was replaced while it was away gets no lease",
+  async ({ database, url }) => {
+    let keyId = "old";
+    const nodes = new PostgresNodes(database, LIMIT_MS, () => keyId);
+    await inPostgres(url, "INSERT INTO cluster (id, sealing_key_id, node_secret) VALUES (1, 'new', '')");
+    const register = () => nodes.register(entry("a/1"), LEASE_MS, "any");
+    await assert.rejects(register(), { name: "StoreUnusable", message: /another secret key/ });
+    assert.deepEqual(await nodes.present(), []);
+    keyId = "new";
+    assert.deepEqual(await register(), { outage: null });
+    await nodes.close();
+  },
+);
+
 onPostgres("nodes that take over at once never take the same job", async ({ database, journal, submit }) => {
   const jobIds = Array.from({ length: 40 }, (_, i) => `j-${String(i).padStart(2, "0")}`);
   for (const jobId of jobIds) await submit(jobId, `dead-${jobId}/1`, "cluster_recover");
-  const nodes = new PostgresNodes(database, LIMIT_MS);
+  const nodes = new PostgresNodes(database, LIMIT_MS, () => null);
   const claimants = ["a/1", "b/1", "c/1"];
   const journals = claimants.map(() => new PostgresJournal(database));
   for (const owner of claimants) await nodes.register(entry(owner), LEASE_MS, []);

@@ -18,7 +18,8 @@ import type {
   Renewal,
   Replaceable,
 } from "../../cluster/nodes.ts";
-import type { Database } from "../sql/database.ts";
+import { type Database, StoreUnusable } from "../sql/database.ts";
+import { OTHER_KEY } from "./cluster.ts";
 import type { ConnectionConfig } from "./connection.ts";
 import { isAnswer, unavailable } from "./errors.ts";
 import { storable } from "./values.ts";
@@ -75,7 +76,8 @@ const isAsked = (what: string) =>
 const REGISTER = `
   INSERT INTO nodes (node_id, owner, name, address, version, status, labels_json, pools_json, totals_json,
       reserved_json, jobs_owned, tasks_running, started_at, heartbeat_at, lease_until)
-    VALUES ($1, $2, $3, $4, $5, 'ready', $6, $7, $8, '{}', 0, 0, ${NOW}, ${NOW}, ${NOW} + $9)
+    SELECT $1, $2, $3, $4, $5, 'ready', $6, $7, $8, '{}', 0, 0, ${NOW}, ${NOW}, ${NOW} + $9
+    WHERE NOT EXISTS (SELECT FROM cluster WHERE sealing_key_id <> $12)
   ON CONFLICT (node_id) DO UPDATE SET owner = excluded.owner, name = excluded.name, address = excluded.address,
       version = excluded.version, status = excluded.status, labels_json = excluded.labels_json,
       pools_json = excluded.pools_json, totals_json = excluded.totals_json, reserved_json = excluded.reserved_json,
@@ -112,24 +114,35 @@ const ORDERS: Readonly<Record<NodeOrder["kind"], string>> = {
 export class PostgresNodes implements NodeRecords {
   readonly #config: ConnectionConfig;
   readonly #server: string;
+  readonly #keyId: () => string | null;
   #client: Promise<pg.Client> | null = null;
 
-  /** @param limitMs how long a call may take */
+  /**
+   * @param limitMs how long a call may take
+   * @param keyId of the key that this program encrypts with; null: with none
+   */
   constructor(
     { config, server }: { readonly config: ConnectionConfig; readonly server: string },
     limitMs: number,
+    keyId: () => string | null,
   ) {
     this.#config = { ...config, connectionTimeoutMillis: limitMs, query_timeout: limitMs };
     this.#server = server;
+    this.#keyId = keyId;
   }
 
   async register(entry: NodeEntry, leaseMs: number, replaced: Replaceable): Promise<Registration> {
     const { nodeId, owner, name, address, version, labels, pools, totals } = entry;
     const isAny = replaced === "any";
     const json = [labels, pools, totals].map((value) => JSON.stringify(value));
-    const given = [nodeId, owner, name, address, version, ...json, leaseMs, isAny ? [] : replaced, isAny];
+    const keyId = this.#keyId();
+    const owners = isAny ? [] : replaced;
+    const given = [nodeId, owner, name, address, version, ...json, leaseMs, owners, isAny, keyId];
     const [registered] = await this.#run<OutageRow>("register_node", REGISTER, given);
     if (registered !== undefined) return renewalOf(registered);
+    // The key was replaced while this node had no lease: what it encrypts could not be decrypted by any other.
+    const [other] = await this.#run("other_key", "SELECT FROM cluster WHERE sealing_key_id <> $1", [keyId]);
+    if (other !== undefined) throw new StoreUnusable(OTHER_KEY);
     const [row] = await this.#run<Row>("find_node", `${READ} WHERE node_id = $1`, [nodeId]);
     // It was removed meanwhile.
     return row === undefined ? this.register(entry, leaseMs, replaced) : { taken: recordOf(row) };

@@ -82,19 +82,19 @@ test("a home with the files of a lost database is refused, unless told to go on 
 
 test("programs with another secret key are refused, and --new-key replaces the one that is lost", () =>
   onPostgres(async (url) => {
-    const started = async (ids: readonly string[], newKey = false) => {
+    const started = async (ids: readonly [string, ...string[]], newKey = false) => {
       const store = await openStore({ home, databaseUrl: url, newKey, clock: systemClock, log });
       const neededKey = await store.needsKey();
-      await store.checkKey(ids).finally(() => store.close());
-      return { neededKey };
+      const encrypts = await store.checkKey(ids).finally(() => store.close());
+      return { neededKey, encrypts };
     };
-    assert.deepEqual(await started(["a"]), { neededKey: false });
-    assert.deepEqual(await started(["b", "a"]), { neededKey: true });
+    assert.deepEqual(await started(["a"]), { neededKey: false, encrypts: "a" });
+    assert.deepEqual(await started(["b", "a"]), { neededKey: true, encrypts: "a" });
     await assert.rejects(started(["b"]), {
       name: "StoreUnusable",
       message: /another secret key than this program has\. Copy secret\.key/,
     });
-    await started(["b"], true);
+    assert.equal((await started(["b", "a"], true)).encrypts, "b");
     await assert.rejects(started(["a"]), { name: "StoreUnusable" });
   }));
 

@@ -26,14 +26,18 @@ export async function openPostgresStore(options: StoreOptions, url: string): Pro
     throw error instanceof StoreUnusable ? error : new StoreUnusable(explain(error, database.server));
   }
   const journal = new PostgresJournal(database);
+  let keyId: string | null = null;
   return {
     database,
     journal,
     needsKey: async () => (await useOf(database)) !== null,
-    checkKey: (ids) => checkKey(database, ids, options),
+    async checkKey(ids) {
+      keyId = await checkKey(database, ids, options);
+      return keyId;
+    },
     sharedByNodes: {
       secret: () => nodeSecret(database),
-      nodes: (limitMs) => new PostgresNodes(database, limitMs),
+      nodes: (limitMs) => new PostgresNodes(database, limitMs, () => keyId),
       reads: nodeReads(database),
       forgetNodes: () => forgetNodes(database),
       garbageOf: (node) => nodeGarbage(database, node),

@@ -7,13 +7,11 @@
 import type { DatabaseSync } from "node:sqlite";
 import { CompiledQuery } from "kysely";
 import type { Page } from "../../lib/page.ts";
+import { PART_OF_ENCRYPTED, reencryptIn } from "../sql/encrypted-texts.ts";
 import type { SqliteDatabase } from "./database.ts";
 import { isWhole, rowChecksum } from "./row-checksum.ts";
 import { type Table, tablesOf } from "./tables.ts";
 
-/** Also within JSON that a text holds as a string, where the quotes have backslashes before them. */
-const ENCRYPTED = /\{(\\*)"\$sealed\1":\1"([\w-]+)\1"\}/g;
-const PART_OF_ENCRYPTED = '"$sealed';
 const PAGE_CHARS_MAX = 1024 * 1024;
 
 type Value = string | number | null;
@@ -68,9 +66,7 @@ function changeOf(table: Table, row: Row, reencrypt: (encrypted: string) => stri
   const changed: Row = { ...row };
   for (const name of table.texts) {
     if (typeof row[name] !== "string") continue;
-    changed[name] = row[name].replaceAll(ENCRYPTED, (_, slashes: string, encrypted: string) => {
-      return `{${slashes}"$sealed${slashes}":${slashes}"${reencrypt(encrypted)}${slashes}"}`;
-    });
+    changed[name] = reencryptIn(row[name], reencrypt);
   }
   const names = table.texts.filter((name) => changed[name] !== row[name]);
   if (names.length === 0) return null;

@@ -29,7 +29,7 @@ export function openSqliteStore(options: StoreOptions): OpenStore {
     journal: new SqliteJournal(database),
     needsKey: async () => holdsEncrypted(database.connection),
     // The key is beside the database, and others have no part in it.
-    checkKey: async () => {},
+    checkKey: async ([first]) => first,
     // It shares its database with nobody.
     takeDuty: async () => true,
     sharedByNodes: null,
