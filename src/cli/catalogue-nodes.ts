@@ -1,11 +1,11 @@
 // The commands about the nodes of a cluster.
 
-import { command, option, remote, withServer } from "./catalogue-options.ts";
+import { command, help, json, option, remote, withServer } from "./catalogue-options.ts";
 import type { CommandGroup } from "./command.ts";
 
 export const node: CommandGroup = {
   name: "node",
-  summary: "List the nodes of the cluster; take one out of work, and back.",
+  summary: "List the nodes of the cluster; take one out of work, and back; make their certificates.",
   commands: [
     command({
       usage: "node list",
@@ -50,6 +50,23 @@ export const node: CommandGroup = {
       summary: "Show how far a node is drained.",
       options: remote,
       load: withServer(async () => (await import("./node-drain.ts")).status),
+    }),
+    command({
+      usage: "node certificates <folder>",
+      summary: "Make the certificates that nodes on several machines need, here, without a server.",
+      details: [
+        "The folder gets an authority (ca.pem, ca.key) unless it has one, valid for ten years, and NAME.pem and NAME.key of each",
+        "node, valid for two. No file is replaced: to renew a certificate, move its two files away first.",
+      ],
+      options: [
+        option(
+          "--node NAME=HOST",
+          "A node, and the host of its SVC_NODE_ADDRESS; further hosts behind commas. May be given several times.",
+        ),
+        json,
+        help,
+      ],
+      load: async () => (await import("./node-certificates.ts")).certificates,
     }),
   ],
 };

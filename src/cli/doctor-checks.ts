@@ -1,6 +1,7 @@
 // The checks of `troupe doctor` beside those that a running server has too (src/execution/machine.ts): store and port.
 // Each check returns findings, throws nothing and leaves nothing behind.
 
+import { X509Certificate } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { TroupeRuntime } from "../../sdk/src/index.ts";
@@ -44,6 +45,7 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
         ...checkPrivacy(config.home),
       );
     }
+    findings.push(...checkCertificate(config));
     const files = await checkFiles(config);
     if (files !== null) findings.push(files);
     findings.push(describeRuntimeApi(config));
@@ -98,6 +100,27 @@ async function checkServer(url: string, isPooled: boolean): Promise<Finding> {
   } catch (error) {
     return { name, state: "fail", text: error instanceof Error ? error.message : String(error) };
   }
+}
+
+const EXPIRY_WARN_MS = 30 * 24 * 60 * 60 * 1_000;
+
+/** How long other nodes will believe this one. */
+function checkCertificate({ nodeTlsCert, nodeTlsCa }: Config): readonly Finding[] {
+  const name = "node certificate";
+  return [nodeTlsCert, nodeTlsCa].flatMap((file): Finding | readonly never[] => {
+    if (file === null) return [];
+    try {
+      const { validTo, validToDate } = new X509Certificate(file.pem);
+      const leftMs = validToDate.getTime() - systemClock.nowMs();
+      const text = `${file.path} ${leftMs > 0 ? "is" : "was"} valid until ${validTo}`;
+      if (leftMs > EXPIRY_WARN_MS) return { name, state: "ok", text };
+      const fix = "Make another one (`troupe node certificates` does), and restart this node.";
+      return { name, state: leftMs > 0 ? "warn" : "fail", text, fix };
+    } catch (error) {
+      const text = `${file.path} is no certificate (${(error as Error).message})`;
+      return { name, state: "fail", text, fix: "Correct SVC_NODE_TLS_CERT and SVC_NODE_TLS_CA." };
+    }
+  });
 }
 
 /** The start takes these permissions away where it may. */

@@ -179,4 +179,32 @@ export const doorMutations: readonly Mutation[] = [
     replacement: '} else if (first !== undefined && nodeHost === "") {',
     tests: ["src/app/config.test.ts"],
   },
+  {
+    fault: "a certificate of a node replaces another one",
+    file: "src/security/node-certificates.ts",
+    search: "if (there === undefined) continue;",
+    replacement: "if (true) continue;",
+    tests: ["test/integration/node-certificates.test.ts"],
+  },
+  {
+    fault: "others may read the keys of certificates",
+    file: "src/security/node-certificates.ts",
+    search: 'format: "pem" })), 0o600);',
+    replacement: 'format: "pem" })), 0o644);',
+    tests: ["test/integration/node-certificates.test.ts"],
+  },
+  {
+    fault: "an authority that has ended signs certificates",
+    file: "src/security/node-certificates.ts",
+    search: "certificate.validToDate.getTime() <= nowMs",
+    replacement: "false",
+    tests: ["test/integration/node-certificates.test.ts"],
+  },
+  {
+    fault: "a certificate names an IP address as if it were a host",
+    file: "src/security/node-certificates.ts",
+    search: "isIP(host) === 0",
+    replacement: "true",
+    tests: ["test/integration/node-certificates.test.ts"],
+  },
 ];
