@@ -216,8 +216,15 @@ const postgres: readonly Mutation[] = (
     [
       "a refused statement of a lease costs its connection",
       "src/store/postgres/nodes.ts",
-      "if (client === null || !isAnswer(error)) this.#drop(connecting);",
+      'if (client === null || scopeOf(error) === "passing") this.#drop(connecting);',
       "this.#drop(connecting);",
+      rows,
+    ],
+    [
+      "a connection that the server has ended is used again",
+      "src/store/postgres/nodes.ts",
+      'client === null || scopeOf(error) === "passing"',
+      "client === null",
       rows,
     ],
     [

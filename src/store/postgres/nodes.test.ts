@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { test } from "node:test";
+import pg from "pg";
 import { changes, next } from "../../../test/support/journal-records.ts";
 import { inPostgres, returnPostgres, takePostgres } from "../../../test/support/postgres.ts";
 import { type NodeEntry, nodeOf } from "../../cluster/nodes.ts";
@@ -213,6 +214,25 @@ onPostgres(
     );
     await under.nodes.living().catch(() => {});
     assert.deepEqual(await under.nodes.living(), new Set(["a/1"]));
+  },
+);
+
+onPostgres(
+  "a connection that the server has ended is not used again",
+  async ({ database: { config, server } }) => {
+    const ended = Object.assign(new Error("terminating connection"), { code: "57P01" });
+    let made = 0;
+    class Ending extends pg.Client {
+      // What comes when the server ends it is told before its end.
+      override query = (++made === 1 ? () => Promise.reject(ended) : super.query) as pg.Client["query"];
+    }
+    const nodes = new PostgresNodes({ config: { ...config, Client: Ending }, server }, LIMIT_MS, () => null);
+    try {
+      await assert.rejects(nodes.living(), { name: "JournalUnavailable" });
+      assert.deepEqual(await nodes.living(), new Set());
+    } finally {
+      await nodes.close();
+    }
   },
 );
 

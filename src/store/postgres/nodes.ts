@@ -21,7 +21,7 @@ import type {
 import { type Database, StoreUnusable } from "../sql/database.ts";
 import { OTHER_KEY } from "./cluster.ts";
 import type { ConnectionConfig } from "./connection.ts";
-import { isAnswer, unavailable } from "./errors.ts";
+import { scopeOf, unavailable } from "./errors.ts";
 import { storable } from "./values.ts";
 
 /** Milliseconds since 1970, as the database has them now. */
@@ -199,8 +199,8 @@ export class PostgresNodes implements NodeRecords {
       client = await connecting;
       return (await client.query({ name, text, values: values.map(storable) })).rows as One[];
     } catch (error) {
-      // What it still has under way must not hold up the next call; one on which the server has answered is as it was.
-      if (client === null || !isAnswer(error)) this.#drop(connecting);
+      // What it still has under way must not hold up the next call; a refused statement leaves it as it was.
+      if (client === null || scopeOf(error) === "passing") this.#drop(connecting);
       throw unavailable(error, this.#server, true);
     }
   }
