@@ -18,6 +18,13 @@ export const postgresMutations: readonly Mutation[] = [
     tests: ["src/store/postgres/database.test.ts"],
   },
   {
+    fault: "jobs are read from PostgreSQL once those before them are written",
+    file: "src/store/postgres/journal.ts",
+    search: "new JobImages((jobIds) => rowsOfJobs(read, jobIds))",
+    replacement: "new JobImages((jobIds) => this.#turns.run(MUTEX, () => rowsOfJobs(read, jobIds)))",
+    tests: ["src/store/postgres/database.test.ts"],
+  },
+  {
     fault: "a part that is sent to PostgreSQL again counts as lost",
     file: "src/store/postgres/journal.ts",
     search: "row.revision !== revision + 1",

@@ -63,6 +63,23 @@ test("of jobs that are loaded together a damaged one is refused alone", () =>
     await database.close();
   }));
 
+test("a job is loaded while the journal waits for the end of a commit", () =>
+  onPostgres(async (url) => {
+    // A load that waited behind it would end with it.
+    const database = await openPostgres(`${url}&options=-c%20lock_timeout%3D5s`);
+    const journal = new PostgresJournal(database);
+    await journal.commit([changes({ jobId: "a-1" }), changes({ jobId: "b-1" })]);
+    let waiting = Promise.resolve<unknown>(null);
+    await inPostgres(url, "BEGIN; SELECT FROM jobs WHERE job_id = 'a-1' FOR UPDATE", async () => {
+      waiting = journal.commit([next(1, { jobId: "a-1" })]);
+      const load = await Promise.race([journal.load("b-1"), waiting]);
+      assert.deepEqual(load, await journal.load("b-1"));
+    });
+    await waiting;
+    await journal.close();
+    await database.close();
+  }));
+
 test("after all connections were ended reads, writes and commits go on", () =>
   onPostgres(async (url) => {
     const database = await openPostgres(url);

@@ -1,7 +1,7 @@
 // Reading images of jobs back, for recovery: those that are asked for together with one statement per table.
 
-import type pg from "pg";
 import type { JobImage } from "../../engine/journal.ts";
+import type { Database } from "../sql/database.ts";
 import { type ImageRows, imageOf, type JobRow } from "../sql/job-image.ts";
 import type { Schema } from "../sql/schema.generated.ts";
 import { IMAGES } from "./journal-statements.ts";
@@ -15,15 +15,13 @@ interface Rows {
   readonly humanRequests: Schema["human_requests"];
 }
 
-/** @returns of each job its rows; those that do not exist are left out. @throws what pg throws */
+/** @returns of each job its rows; those that do not exist are left out. @throws what `databaseRead` throws */
 export async function rowsOfJobs(
-  client: pg.Client,
+  databaseRead: Database["read"],
   jobIds: readonly string[],
 ): Promise<ReadonlyMap<string, ImageRows>> {
-  const read = async <Name extends keyof Rows>(name: Name) => {
-    const query = { name: `images_${name}`, text: IMAGES[name], values: [jobIds] };
-    return (await client.query<Rows[Name] & { job_id: string }>(query)).rows;
-  };
+  const read = <Name extends keyof Rows>(name: Name) =>
+    databaseRead<Rows[Name] & { job_id: string }>(IMAGES[name], [jobIds]);
   const [jobs, ...parts] = await Promise.all([
     read("jobs"),
     read("agents"),

@@ -2,7 +2,8 @@
 // is the port's (J1 to J5); test/support/journal-contract.ts checks it.
 //
 // - The jobs' own rows come first: they say which parts are current. Everything else and the COMMIT follow in one go.
-// - It has one connection, whose statements are sent without waiting for each other's answers (pipelining).
+// - It has one connection, whose statements are sent without waiting for each other's answers (pipelining). Images are read on
+//   those of the records: meanwhile others are claimed and written.
 
 import { scheduler } from "node:timers/promises";
 import type pg from "pg";
@@ -57,20 +58,12 @@ export class PostgresJournal implements Journal {
   readonly #turns = new KeyedMutex();
   #connection: { readonly client: pg.Client; readonly sql: Statements } | null = null;
   #unsure = NONE;
-  readonly #images = new JobImages((jobIds) =>
-    this.#turns.run(MUTEX, async () => {
-      try {
-        const { client } = await this.#connected();
-        return await rowsOfJobs(client, jobIds);
-      } catch (error) {
-        throw asUnavailable(error, this.#server, false);
-      }
-    }),
-  );
+  readonly #images: JobImages;
 
-  constructor({ config, server }: PostgresDatabase) {
+  constructor({ config, server, read }: PostgresDatabase) {
     this.#config = config;
     this.#server = server;
+    this.#images = new JobImages((jobIds) => rowsOfJobs(read, jobIds));
   }
 
   async commit(batch: readonly JobChanges[]): Promise<CommitAnswer> {
