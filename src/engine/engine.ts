@@ -31,7 +31,7 @@ import { limits } from "./limits.ts";
 import { Loop } from "./loop.ts";
 import { messageId } from "./message.ts";
 import { type EnginePorts, parseSlotsKey, slotsKey } from "./ports.ts";
-import { type ClaimedJob, claimedJobs } from "./recovery.ts";
+import { type ClaimedJob, recoverJobs } from "./recovery.ts";
 import type { ServiceChange } from "./service-port.ts";
 import {
   agentsInTurns,
@@ -42,11 +42,6 @@ import {
 } from "./submission.ts";
 import type { Lease, TaskEvent, TaskListener, TaskOutcome, TaskRef, WorkerActions } from "./task-port.ts";
 import { type Timer, TimerQueue } from "./timers.ts";
-
-/** Jobs that a restart reads before everything else has its turn: a few milliseconds. */
-const JOBS_PER_RECOVERY_TURN = 20;
-/** Jobs that it reads before those read so far are on disk. */
-const JOBS_PER_RECOVERY_BATCH = 500;
 
 export class Engine implements TaskListener, JobControl {
   readonly #ports: EnginePorts;
@@ -315,16 +310,20 @@ export class Engine implements TaskListener, JobControl {
   async recover(): Promise<number> {
     let recovered = 0;
     const { owner } = this.#context;
-    const goesOn = () => this.#worksAs(owner) && this.#stopReason === null;
-    try {
-      for await (const claimed of claimedJobs(this.#ports, owner, this.#claimed, goesOn)) {
-        if (!goesOn()) break;
-        this.#goOn(claimed);
+    const canGoOn = () => this.#worksAs(owner) && this.#stopReason === null;
+    const recoverer = {
+      owner,
+      claimed: this.#claimed,
+      canGoOn,
+      goOn: (job: ClaimedJob) => {
+        this.#goOn(job);
         recovered++;
-        if (recovered % JOBS_PER_RECOVERY_TURN === 0) await this.#turn();
-        if (recovered % JOBS_PER_RECOVERY_BATCH === 0) await this.settled();
-      }
-      if (recovered > 0) await this.settled();
+      },
+      turn: () => this.#turn(),
+      settled: () => this.settled(),
+    };
+    try {
+      await recoverJobs(this.#ports, recoverer);
     } catch (error) {
       // What it has read belongs to others by now.
       if (!this.#worksAs(owner)) return recovered;

@@ -57,7 +57,7 @@ const engine: readonly Mutation[] = [
   {
     fault: "jobs are claimed by who cannot go on with them",
     file: "src/engine/recovery.ts",
-    search: "while (goesOn()) {",
+    search: "while (canGoOn()) {",
     replacement: "for (;;) {",
     tests: givingUp,
   },
@@ -140,8 +140,8 @@ const claimed: readonly Mutation[] = [
   {
     fault: "a job that was claimed and could not be read at once is nobody's",
     file: "src/engine/engine.ts",
-    search: "claimedJobs(this.#ports, owner, this.#claimed, goesOn)",
-    replacement: "claimedJobs(this.#ports, owner, [], goesOn)",
+    search: "claimed: this.#claimed,",
+    replacement: "claimed: [],",
     tests: nodes,
   },
 ];

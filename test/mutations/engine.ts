@@ -5,6 +5,7 @@ import type { Mutation } from "./mutation.ts";
 const simulation = ["test/simulation/simulation.test.ts"];
 
 const wholeState = ["src/engine/job/image.test.ts"];
+const recovery = ["src/engine/recovery.test.ts"];
 
 /** What a restart could forget of a job, or remember wrongly. */
 const forgotten: readonly Mutation[] = (
@@ -215,9 +216,44 @@ export const engineMutations: readonly Mutation[] = [
   {
     fault: "only the open jobs of the first claim are recovered",
     file: "src/engine/recovery.ts",
-    search: "while (goesOn()) {",
-    replacement: "for (const _twice of [1, 2]) {",
+    search: "isLast = jobIds.length === 0;",
+    replacement: "isLast = claimed.length > jobIds.length;",
     tests: ["src/engine/store-refusals.test.ts"],
+  },
+  {
+    fault: "no job is claimed while others are read",
+    file: "src/engine/recovery.ts",
+    search: "claimed.length <= CLAIM_MAX",
+    replacement: "claimed.length === 0",
+    tests: recovery,
+  },
+  {
+    fault: "no job is read while others go on",
+    file: "src/engine/recovery.ts",
+    search: "if (reading.length <= READ_AT_ONCE)",
+    replacement: "if (reading.length === 0)",
+    tests: recovery,
+  },
+  {
+    fault: "all jobs that are claimed are read at once",
+    file: "src/engine/recovery.ts",
+    search: "if (reading.length <= READ_AT_ONCE)",
+    replacement: "",
+    tests: recovery,
+  },
+  {
+    fault: "a job that is claimed while another one cannot be read is nobody's",
+    file: "src/engine/recovery.ts",
+    search: "await claiming?.catch(() => {});",
+    replacement: "",
+    tests: recovery,
+  },
+  {
+    fault: "jobs go on however many are not on disk",
+    file: "src/engine/recovery.ts",
+    search: "    await written;\n",
+    replacement: "",
+    tests: recovery,
   },
   {
     fault: "a submission that was refused as not accepted is written after all",
