@@ -369,6 +369,19 @@ describe("a drain", () => {
     assert.equal(h.job(jobId).epoch, 2);
   });
 
+  test("takes nothing over that was not claimed when it began", async () => {
+    const h = new EngineHarness();
+    const one = submissionOf(twoCommands);
+    await h.do(h.engine.submitAll(Array.from({ length: 700 }, () => one)));
+    h.memory.mayClaim = ({ owner }) => owner !== FREE_OWNER;
+    const recovered = h.restartOnly();
+    h.engine.drain({ deadlineMs: h.nowMs + 1_000, servicesLast: true, reason: REASON });
+    await h.advance();
+    await recovered;
+    const counts = Map.groupBy(h.memory.jobs.values(), ({ owner }) => owner);
+    assert.deepEqual([counts.get(FREE_OWNER)?.length, counts.get("owner-1")?.length], [250, 450]);
+  });
+
   test("closes the services of a job that goes", async () => {
     const h = new EngineHarness();
     const declared = [{ name: "api", port: 8080, scope: "job" }];

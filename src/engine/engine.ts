@@ -315,6 +315,8 @@ export class Engine implements TaskListener, JobControl {
       owner,
       claimed: this.#claimed,
       canGoOn,
+      // What goes from here would come back.
+      canClaim: () => this.#drain === null,
       goOn: (job: ClaimedJob) => {
         this.#goOn(job);
         recovered++;

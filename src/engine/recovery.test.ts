@@ -38,6 +38,7 @@ async function openJobs() {
       owner: "me",
       claimed,
       canGoOn: () => true,
+      canClaim: () => true,
       goOn: ({ image }) => void goneOn.push(image.jobId),
       turn: async () => {},
       settled() {

@@ -35,6 +35,8 @@ export interface Recoverer {
   readonly claimed: string[];
   /** Whether jobs can still go on here. */
   canGoOn(): boolean;
+  /** Whether more of them are to. */
+  canClaim(): boolean;
   goOn(job: ClaimedJob): void;
   /** Lets everything else have its turn. */
   turn(): Promise<void>;
@@ -63,7 +65,7 @@ export async function recoverJobs(ports: EnginePorts, recoverer: Recoverer): Pro
 /** Yields the jobs one by one. While they go on, those behind them are read, and the next ones claimed. */
 async function* claimedJobs(
   ports: EnginePorts,
-  { owner, claimed, canGoOn }: Recoverer,
+  { owner, claimed, canGoOn, canClaim }: Recoverer,
 ): AsyncGenerator<ClaimedJob> {
   const { journal } = ports;
   /** The first of those that are claimed. */
@@ -84,7 +86,7 @@ async function* claimedJobs(
   };
   try {
     while (canGoOn()) {
-      if (claiming === null && !isLast && claimed.length <= CLAIM_MAX) {
+      if (claiming === null && !isLast && claimed.length <= CLAIM_MAX && canClaim()) {
         claiming = claim();
         // Its error comes once there is nothing else to do.
         claiming.catch(() => {});

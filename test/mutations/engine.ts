@@ -223,8 +223,8 @@ export const engineMutations: readonly Mutation[] = [
   {
     fault: "no job is claimed while others are read",
     file: "src/engine/recovery.ts",
-    search: "claimed.length <= CLAIM_MAX",
-    replacement: "claimed.length === 0",
+    search: "claimed.length <= CLAIM_MAX && canClaim()",
+    replacement: "claimed.length === 0 && canClaim()",
     tests: recovery,
   },
   {
@@ -254,6 +254,13 @@ export const engineMutations: readonly Mutation[] = [
     search: "    await written;\n",
     replacement: "",
     tests: recovery,
+  },
+  {
+    fault: "an engine that is drained takes jobs over",
+    file: "src/engine/engine.ts",
+    search: "canClaim: () => this.#drain === null,",
+    replacement: "canClaim: () => true,",
+    tests: ["src/engine/drain.test.ts"],
   },
   {
     fault: "a submission that was refused as not accepted is written after all",
