@@ -20,6 +20,8 @@ export type { Served, StartOptions };
 export interface RunningProgram extends Served {
   /** Runtime jobs that have not ended. */
   openJobs(): number;
+  /** Resolves, with the reason, when the program is to end although nobody has stopped it. */
+  readonly ending: Promise<string>;
   /** Drains and stops: running jobs stay open for the next start. May be called twice. */
   close(): Promise<void>;
 }
@@ -63,7 +65,8 @@ export async function startProgram(
   const umask = process.umask(0o077);
   undo.defer(() => void process.umask(umask));
   const log = openLog(config, surroundings.logTo ?? pino.destination(2));
-  const core = await openCore(config, options, log, undo);
+  const ending = Promise.withResolvers<string>();
+  const core = await openCore(config, options, { log, end: ending.resolve }, undo);
   const { engine, runner, cleanup } = core;
   await exportTraces(core, surroundings.env ?? process.env, undo);
   const gateway = openGateway(config, core);
@@ -115,7 +118,12 @@ export async function startProgram(
   core.retention.start();
 
   const owned = undo.move();
-  return { ...served, openJobs: () => engine.openJobs, close: () => owned.disposeAsync() };
+  return {
+    ...served,
+    openJobs: () => engine.openJobs,
+    ending: ending.promise,
+    close: () => owned.disposeAsync(),
+  };
 }
 
 /** Sends traces to a collector when OTEL_* variables enable it; loaded only then. */

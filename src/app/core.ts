@@ -67,11 +67,15 @@ export interface StartOptions {
   readonly acceptDataLoss?: boolean;
 }
 
-/** The store, the engine and what it runs on. */
+/**
+ * The store, the engine and what it runs on.
+ *
+ * @param end called when the program is to end, with the reason
+ */
 export async function openCore(
   config: Config,
   options: StartOptions,
-  log: Logger,
+  { log, end }: { readonly log: Logger; readonly end: (reason: string) => void },
   undo: AsyncDisposableStack,
 ) {
   const engineLog: EngineLog = {
@@ -183,7 +187,7 @@ export async function openCore(
     clock: systemClock,
   });
   const ownNode = describeOwnNode(config, { nodeId, slots, runner, engine: () => engine });
-  const nodeParts = { identity, ownNode, shared: opened.sharedByNodes, slots, runner, log: engineLog };
+  const nodeParts = { identity, ownNode, shared: opened.sharedByNodes, slots, runner, end, log: engineLog };
   const node = await openNodeOf(config, { ...nodeParts, engine: () => engine }, undo);
   const engine: Engine = new Engine({
     owner: node?.owner() ?? systemRandomness.id(),

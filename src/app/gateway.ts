@@ -12,6 +12,7 @@ import { Launcher } from "../launch/launcher.ts";
 import { RunEnds } from "../launch/run-ends.ts";
 import { Runs } from "../launch/runs.ts";
 import { KeyedMutex } from "../lib/async.ts";
+import { NodeChanges } from "../nodes/node-changes.ts";
 import { Takeover } from "../operations/takeover.ts";
 import { sqlRecordCounter } from "../store/sql/definitions.ts";
 import { sqlWorkOwners } from "../store/sql/work-owners.ts";
@@ -76,6 +77,21 @@ export function openGateway(config: Config, core: Core) {
   blueprints.onSettled((jobIds) => {
     for (const jobId of jobIds) launcher.settleSoon(jobId);
   });
+  const { node } = core;
+  const { sharedByNodes } = core.opened;
+  const nodeChanges = new NodeChanges({
+    records: opened.operationRecords,
+    write: (work) => records.write(work),
+    cluster:
+      node === null || sharedByNodes === null
+        ? null
+        : { nodeId: node.nodeId, orders: node.orders, reads: sharedByNodes.reads, sealingKeyId: core.key.id },
+    ownership,
+    feed,
+    clock,
+    newId,
+    log,
+  });
   const housekeeping = new Housekeeping({
     records,
     definitions,
@@ -99,6 +115,7 @@ export function openGateway(config: Config, core: Core) {
     settle: async () => {
       await launcher.recover();
       await blueprints.recover();
+      await nodeChanges.recover();
     },
     clock,
     log,
@@ -108,6 +125,7 @@ export function openGateway(config: Config, core: Core) {
     counter: sqlRecordCounter(core.database),
     storeProblem: () => store.problem(),
     ...opened,
+    nodeChanges,
     launches: new BlueprintLaunches({
       blueprints,
       definitions,
@@ -127,6 +145,7 @@ export function openGateway(config: Config, core: Core) {
       await takeover.start();
       await launcher.recover();
       await blueprints.recover();
+      await nodeChanges.recover();
       // What a predecessor has prepared for runs that have ended meanwhile; the start does not wait for this.
       preparation.sweep().catch((error: unknown) => {
         log.warn({ error: String(error) }, "preparation files of ended runs could not be removed yet");
@@ -135,7 +154,7 @@ export function openGateway(config: Config, core: Core) {
     },
     async stop() {
       await takeover.stop();
-      await blueprints.stop();
+      await Promise.all([blueprints.stop(), nodeChanges.stop()]);
       await launcher.stop();
       await housekeeping.stop();
     },

@@ -8,6 +8,13 @@ import { tryToListen } from "../execution/machine.ts";
 /** The program cannot start; the message tells why, and what to do. */
 export class StartFailed extends Error {
   override readonly name = "StartFailed";
+  /** Whether it would be the same next time, so that no service manager should start the program again. */
+  readonly isFinal: boolean;
+
+  constructor(message: string, isFinal = false) {
+    super(message);
+    this.isFinal = isFinal;
+  }
 }
 
 /**

@@ -2,7 +2,7 @@
 // other. Loaded only where there can be other nodes: it brings gRPC and all of TLS along.
 
 import type { OwnNode } from "../cluster/cluster-nodes.ts";
-import { Membership, NodeTaken, type Work } from "../cluster/membership.ts";
+import { Membership, NodeRemoved, NodeTaken, type Work } from "../cluster/membership.ts";
 import { nodeNames } from "../cluster/node-names.ts";
 import { NodeWatch } from "../cluster/node-watch.ts";
 import type { NodeOrders, NodeRecord } from "../cluster/nodes.ts";
@@ -41,13 +41,15 @@ export interface NodeParts {
   readonly runner: LocalTaskRunner;
   /** It is made with this node's slots and runner. */
   readonly engine: () => Engine;
+  /** The node has left the cluster as it was asked to, or was removed: the program is to end. */
+  readonly end: (reason: string) => void;
   readonly log: EngineLog;
 }
 
 export type Node = Awaited<ReturnType<typeof openNode>>;
 
 export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisposableStack) {
-  const { identity, ownNode, shared, slots: own, runner, engine, log } = parts;
+  const { identity, ownNode, shared, slots: own, runner, engine, end, log } = parts;
   const { nodeId } = identity;
   const leaseMs = config.nodeLeaseSeconds * 1_000;
   const everyMs = leaseMs / RENEWALS_PER_LEASE;
@@ -59,6 +61,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     leaseMs,
     load: () => ({ ...ownNode.load(), connectedTo: peers.connected }),
     newId: systemRandomness.id,
+    onEnd: (why) => end(endTexts[why]),
     clock: systemClock,
     log,
   });
@@ -163,8 +166,9 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
       try {
         await membership.join(work, address, identity.isInPlace ? "any" : []);
       } catch (error) {
-        if (!(error instanceof NodeTaken || error instanceof JournalUnavailable)) throw error;
-        throw new StartFailed(error.message);
+        const isRemoved = error instanceof NodeRemoved;
+        if (!(isRemoved || error instanceof NodeTaken || error instanceof JournalUnavailable)) throw error;
+        throw new StartFailed(error.message, isRemoved);
       }
       await identity.settle();
     },
@@ -213,6 +217,11 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     },
   };
 }
+
+const endTexts = {
+  left: "This node leaves the cluster, as it was asked to.",
+  removed: "This node was removed from the cluster.",
+} as const;
 
 function knownNode({ nodeId, status, labels, pools, reserved }: NodeRecord): KnownNode {
   const known = Object.entries(pools).map(([pool, capacity]) => {

@@ -62,7 +62,7 @@ function callOf(spec: CommandSpec, args: readonly string[], surroundings: Surrou
 /** The lines and the exit code for anything a command throws. */
 export function explain(error: unknown): { readonly code: number; readonly lines: readonly string[] } {
   if (error instanceof UsageError) return { code: exitCodes.usage, lines: named(error.message) };
-  if (error instanceof CommandFailed) return { code: exitCodes.failure, lines: named(error.message) };
+  if (error instanceof CommandFailed) return { code: error.exitCode, lines: named(error.message) };
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { code: exitCodes.failure, lines: named(`unexpected error, please report it:\n${text}`) };
 }

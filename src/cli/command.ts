@@ -14,6 +14,8 @@ export const exitCodes = {
   failure: 1,
   /** Wrong usage or configuration. */
   usage: 2,
+  /** The program's node has left its cluster, or was removed from it: the program is not to be started again by itself. */
+  left: 3,
   /** The watched run was cancelled. */
   cancelled: 13,
   /** Ctrl-C while watching; the job continues. */
@@ -73,9 +75,15 @@ export class UsageError extends Error {
   override readonly name = "UsageError";
 }
 
-/** The command failed for a reason that the user should read: exit code 1. */
+/** The command failed for a reason that the user should read. */
 export class CommandFailed extends Error {
   override readonly name = "CommandFailed";
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode: number = exitCodes.failure) {
+    super(message);
+    this.exitCode = exitCode;
+  }
 }
 
 /**

@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { RunningProgram, Served, StartOptions } from "../app/app.ts";
 import { type Config, runtimePortName } from "../app/config.ts";
-import { refusedAddress } from "../app/listen.ts";
+import { refusedAddress, StartFailed } from "../app/listen.ts";
 import { programVersion } from "../app/version.ts";
 import { type Call, CommandFailed, exitCodes } from "./command.ts";
 import { configFor } from "./connection.ts";
@@ -30,11 +30,12 @@ async function serve(call: Call, command: "up" | "gateway" | "runtime"): Promise
     });
     announce(call, config, server);
     if (server.gatewayUrl !== null) await warnAboutCatalog(call, config);
-    await aborted(interrupts.signal);
+    const reason = await Promise.race([aborted(interrupts.signal), server.ending]);
+    if (reason !== undefined) terminal.note(reason);
     terminal.note(stopNotice(server));
     await server.close();
     terminal.note("Stopped.");
-    return exitCodes.success;
+    return reason === undefined ? exitCodes.success : exitCodes.left;
   } finally {
     interrupts.release();
   }
@@ -53,7 +54,8 @@ export async function startServer(config: Config, options: StartOptions = {}): P
     return await startProgram(config, options);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new CommandFailed(`Troupe could not start. ${reason}`);
+    const code = error instanceof StartFailed && error.isFinal ? exitCodes.left : exitCodes.failure;
+    throw new CommandFailed(`Troupe could not start. ${reason}`, code);
   }
 }
 

@@ -31,6 +31,7 @@ function reading(records: readonly NodeRecord[]): NodeReads {
   return {
     present: async () => records,
     page: async () => records,
+    named: async () => [],
     find: async (nodeId) => records.find((one) => one.nodeId === nodeId) ?? null,
     livingFirst: async () => records,
   };

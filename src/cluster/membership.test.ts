@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { DrainOrder } from "../engine/drain.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
-import { Membership } from "./membership.ts";
+import { Membership, NodeRemoved } from "./membership.ts";
 import type { NodeLoad, NodeOrder, NodeRecord, NodeRecords, Outage, Renewal, Replaceable } from "./nodes.ts";
 
 const LEASE_MS = 15_000;
@@ -21,7 +21,7 @@ class Harness {
   /** Renewals that were sent, to be answered. */
   readonly renewals: PromiseWithResolvers<Renewal | null>[] = [];
   /** What registering meets next; a row refuses it. */
-  readonly registering: (Error | NodeRecord)[] = [];
+  readonly registering: (Error | NodeRecord | "removed")[] = [];
   readonly registered: { readonly owner: string; readonly replaced: Replaceable }[] = [];
   ended = Promise.resolve();
   readonly loads: NodeLoad[] = [];
@@ -61,6 +61,7 @@ class Harness {
         this.registered.push({ owner, replaced });
         const met = this.registering.shift();
         if (met instanceof Error) throw met;
+        if (met === "removed") return { removed: true };
         return met === undefined ? { outage: this.outage } : { taken: met };
       },
       renew: (_node, _leaseMs, load) => {
@@ -84,6 +85,7 @@ class Harness {
       leaseMs: LEASE_MS,
       load: () => ({ reserved: {}, jobsOwned: 0, tasksRunning: 0, connectedTo: [] }),
       newId: () => String(++this.#ids),
+      onEnd: (why) => void this.done.push(`end: ${why}`),
       clock: {
         nowMs: () => this.nowMs,
         steadyMs: () => this.nowMs,
@@ -307,8 +309,40 @@ describe("a node", () => {
   });
 });
 
+describe("a node that is removed", () => {
+  test("is not let in when it starts", async () => {
+    const h = new Harness();
+    h.registering.push("removed");
+    await assert.rejects(h.membership.join(h.work, null, []), NodeRemoved);
+    assert.equal(h.timers, 0);
+  });
+
+  test("ends its commands and its program when its renewal is refused, and then its lease", async () => {
+    const h = await Harness.joined();
+    await h.membership.start();
+    await h.advance(3_000);
+    h.done.length = 0;
+    const commands = Promise.withResolvers<void>();
+    h.ended = commands.promise;
+    h.registering.push("removed");
+    h.renewals[0]!.resolve(null);
+    await h.advance(0);
+    assert.deepEqual(h.done, ["give up: The database says that the lease of this node is over"]);
+    commands.resolve();
+    await h.advance(0);
+    assert.deepEqual(h.done.slice(1), ["left as n1/1", "end: removed"]);
+    assert.equal(h.timers, 0);
+  });
+});
+
 describe("a node that is drained", () => {
-  const asked: Outage = { kind: "draining", requestedAtMs: 1, leftMs: 30_000, servicesLast: true };
+  const asked: Outage = {
+    kind: "draining",
+    requestedAtMs: 1,
+    leftMs: 30_000,
+    servicesLast: true,
+    isLast: false,
+  };
 
   const drained = async () => {
     const h = await Harness.joined();
@@ -385,6 +419,15 @@ describe("a node that is drained", () => {
     await h.membership.start();
     assert.match(h.done[1]!, /^drain until -5, services last: Node one is in maintenance/);
     assert.ok(!h.done.includes("look"));
+  });
+
+  test("ends its program once it is told that nothing is left", async () => {
+    const h = await drained();
+    assert.ok(!h.done.includes("end: left"));
+    await h.advance(1_000);
+    h.renewals[1]!.resolve({ outage: { ...asked, isLast: true } });
+    await h.advance(0);
+    assert.equal(h.done.at(-1), "end: left");
   });
 
   test("follows at once what it was asked through itself, also while a renewal is under way", async () => {

@@ -57,8 +57,19 @@ export interface MembershipParts {
   readonly leaseMs: number;
   readonly load: () => Omit<NodeLoad, "servicesOwned" | "jobsMoved">;
   readonly newId: () => string;
+  /**
+   * The program is to end; may be called again.
+   *
+   * @param why left: nothing is left here, as it was asked for; removed: the node gets no lease any more, and nothing runs
+   */
+  readonly onEnd: (why: "left" | "removed") => void;
   readonly clock: Clock;
   readonly log: EngineLog;
+}
+
+/** The node was removed from the cluster. */
+export class NodeRemoved extends Error {
+  override readonly name = "NodeRemoved";
 }
 
 /** Another program is this node already. */
@@ -117,19 +128,21 @@ export class Membership {
    *
    * @param address host:port at which other nodes reach it; null: nowhere
    * @param replaced which valid lease of this node is not another program's
-   * @throws NodeTaken when another program renews it; JournalUnavailable
+   * @throws NodeTaken when another program renews it; NodeRemoved; JournalUnavailable
    */
   async join(work: Work, address: string | null, replaced: Replaceable): Promise<void> {
     const { clock, leaseMs, log, node } = this.#parts;
     this.#address = address;
     const taken = await this.#register(work, this.#owner, replaced);
     if (taken === null) return;
+    if (taken === "removed") throw new NodeRemoved(removedText(node));
     log.warn(
       { node_id: node.nodeId },
       "this node has a lease that may be of another program: waiting for its end",
     );
     await new Promise<void>((resolve) => clock.after(leaseMs + WAIT_BEYOND_MS, resolve));
     const stillTaken = await this.#register(work, this.#owner, replaced);
+    if (stillTaken === "removed") throw new NodeRemoved(removedText(node));
     if (stillTaken !== null) throw new NodeTaken(takenText(stillTaken));
   }
 
@@ -192,12 +205,13 @@ export class Membership {
     return ownerOf(this.#parts.node.nodeId, this.#parts.newId());
   }
 
-  /** @returns who has the lease; null when this node has it now */
-  async #register(work: Work, owner: string, replaced: Replaceable): Promise<NodeRecord | null> {
+  /** @returns who has the lease, or that the node was removed; null when it has the lease now */
+  async #register(work: Work, owner: string, replaced: Replaceable): Promise<NodeRecord | "removed" | null> {
     const { records, node, leaseMs, clock } = this.#parts;
     const sentMs = clock.steadyMs();
     const entry = { ...node, owner, address: this.#address };
     const registration = await records.register(entry, leaseMs, replaced);
+    if ("removed" in registration) return "removed";
     if ("taken" in registration) return registration.taken;
     if (this.#state.kind === "left") return null;
     this.#work = work;
@@ -284,6 +298,7 @@ export class Membership {
       work.undrain();
       return;
     }
+    if (outage.isLast) this.#parts.onEnd("left");
     if (before?.requestedAtMs === outage.requestedAtMs && before.kind === outage.kind) return;
     const deadlineMs = clock.steadyMs() + outage.leftMs;
     log.warn(
@@ -318,6 +333,7 @@ export class Membership {
       try {
         // A registration whose answer was lost may have been made.
         const taken = await this.#register(work, owner, [this.#owner, owner]);
+        if (taken === "removed") return await this.#removed();
         if (taken !== null) log.error({ node_id: node.nodeId }, takenText(taken));
       } catch (error) {
         this.#failed(error, "this node cannot register again");
@@ -330,6 +346,16 @@ export class Membership {
     log.warn({ node_id: node.nodeId, owner }, "this node has a lease again and works on");
     work.begin(owner);
     void this.#look();
+  }
+
+  async #removed(): Promise<void> {
+    const { records, node, log, onEnd } = this.#parts;
+    if (this.#state.kind === "left") return;
+    this.#state = { kind: "left" };
+    log.error({ node_id: node.nodeId }, "this node was removed from the cluster: its program ends");
+    // Nothing runs any more, so others need not wait for the end of the lease.
+    await records.leave({ ...node, owner: this.#owner });
+    onEnd("removed");
   }
 
   /** One look at a time: one that began under an earlier owner ends first. */
@@ -370,6 +396,10 @@ const stateTexts = { draining: "being drained", maintenance: "in maintenance" } 
 
 const closedText = ({ name }: Pick<NodeEntry, "name">, { kind }: Outage) =>
   `Node ${name} is ${stateTexts[kind]} and takes no new jobs: ask another node, or wait until it works again.`;
+
+const removedText = ({ nodeId, name }: Pick<NodeEntry, "nodeId" | "name">) =>
+  `Node ${name} (${nodeId}) was removed from the cluster. To let it in again, run \`troupe node add ${name}\` on one of the ` +
+  "cluster's nodes, and start this program once more. To make it a node of its own, set SVC_HOME to an empty folder.";
 
 const takenText = ({ nodeId, name, address, owner }: NodeRecord) =>
   `Node ${nodeId} runs already, as ${name}${address === null ? "" : ` at ${address}`} (${owner}). A copied home has the ` +

@@ -51,6 +51,8 @@ export interface Outage {
   readonly leftMs: number;
   /** Whether services stay until no other job is left. */
   readonly servicesLast: boolean;
+  /** Whether nothing is left, and the node's program is to end. */
+  readonly isLast: boolean;
 }
 
 /** What is asked of a node. */
@@ -88,7 +90,7 @@ export interface NodeRecords {
    * Gives the node a lease of `leaseMs` from now on, under a new owner or once more under the same.
    *
    * @param replaced which valid lease of this node ends by that
-   * @returns the row that has a valid lease and is not replaced; else, the node has got its lease
+   * @returns the row that has a valid lease and is not replaced, or that the node was removed; else, it has got its lease
    * @throws StoreUnusable when this program's secret key is not that of the others any more
    */
   register(entry: NodeEntry, leaseMs: number, replaced: Replaceable): Promise<Registration>;
@@ -119,7 +121,7 @@ export interface Renewal {
   readonly outage: Outage | null;
 }
 
-export type Registration = Renewal | { readonly taken: NodeRecord };
+export type Registration = Renewal | { readonly taken: NodeRecord } | { readonly removed: true };
 
 /** In the order of a list of nodes. */
 export type NodePosition = Pick<NodeEntry, "name" | "nodeId">;
@@ -135,6 +137,8 @@ export interface NodeReads {
   /** By name. */
   page(limit: number, after: NodePosition | null): Promise<readonly NodeRecord[]>;
   find(nodeId: string): Promise<NodeRecord | null>;
+  /** Those of a name that were not removed; if there is none, those that were. */
+  named(name: string): Promise<readonly NodeRecord[]>;
   /** Living ones first, by name. */
   livingFirst(limit: number): Promise<readonly NodeRecord[]>;
 }

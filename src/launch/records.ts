@@ -14,6 +14,7 @@
 
 import type { BlueprintWrites } from "../blueprints/records.ts";
 import type { BundleRecord } from "../bundles/records.ts";
+import type { NodeWrites } from "../cluster/node-writes.ts";
 import type { JobStatus } from "../engine/journal.ts";
 import type { AgentEnds } from "../engine/tally.ts";
 import type { Page } from "../lib/page.ts";
@@ -219,6 +220,8 @@ export interface GatewayWrites extends Pick<GatewayRecords, "job" | "run"> {
   readonly operations: OperationWrites;
   readonly blueprints: BlueprintWrites;
   readonly ports: PortWrites;
+  /** Only of a database that several programs share. */
+  readonly nodes: NodeWrites;
 
   /** Does a part of the work that may fail alone: one that throws leaves nothing, and the others continue. */
   apart<T>(work: () => Promise<T>): Promise<T>;

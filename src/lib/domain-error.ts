@@ -18,6 +18,8 @@ export type DomainErrorCode =
   | "operation_not_found"
   | "node_not_found"
   | "not_clustered"
+  | "last_node"
+  | "node_busy"
   | "human_request_not_found"
   | "dead_letter_not_found"
   | "service_not_found"

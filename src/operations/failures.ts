@@ -38,6 +38,11 @@ export const operationFailures = {
     retryable: true,
     meaning: "The package's configuration names a variable that is not set; set it, start again, then retry.",
   },
+  node_stays: {
+    retryable: true,
+    meaning:
+      "The node's drain was taken back, or its program was started again, before it had left; ask again if it is to go.",
+  },
   disk_full: { retryable: true, meaning: "The disk of SVC_HOME is full; free some space, then retry." },
   internal: { retryable: true, meaning: "An unexpected error; the server's log has its cause." },
 } as const satisfies Readonly<Record<string, OperationFailureKind>>;

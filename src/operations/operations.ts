@@ -60,7 +60,8 @@ export interface OperationHandler<Writes> {
 export interface OperationsParts<Writes extends { readonly operations: OperationWrites }> {
   readonly records: OperationRecords;
   readonly write: <T>(work: (writes: Writes) => Promise<T>) => Promise<T>;
-  readonly handlers: Readonly<Record<OperationKind, OperationHandler<Writes>>>;
+  /** Of the kinds that are worked on here; others are left alone. */
+  readonly handlers: Readonly<Partial<Record<OperationKind, OperationHandler<Writes>>>>;
   readonly ownership: Ownership;
   readonly feed: EventFeed;
   readonly clock: Clock;
@@ -94,7 +95,7 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
   /**
    * Writes an operation down, in a gateway transaction; `begin` is to be called after its commit.
    *
-   * @throws DomainError `blueprint_busy` that names the operation which is open
+   * @throws DomainError `blueprint_busy` or `node_busy` that names the operation which is open
    */
   async request(writes: Writes, { kind, target, request }: OperationRequest): Promise<Operation> {
     const { ownership, clock, newId, handlers } = this.#parts;
@@ -105,7 +106,7 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
       kind,
       target,
       request,
-      steps: handlers[kind].steps,
+      steps: handlers[kind]?.steps ?? [],
       owner: ownership.owner(),
       nowMs: clock.nowMs(),
     });
@@ -133,6 +134,7 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
     const operation = await records.operation(operationId);
     if (operation === null || !isOpen(operation) || operation.owner !== ownership.owner()) return;
     const handler = handlers[operation.kind];
+    if (handler === undefined) return;
     const published = (changed: Operation, line: string) => this.#published(changed, line);
     const context = new OperationProgress(operation, { write, published, clock, signal });
     try {
@@ -191,10 +193,18 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
 
 const nothing = () => {};
 
+const busyTexts = {
+  blueprint_addition: ["Blueprint", "is being added"],
+  blueprint_removal: ["Blueprint", "is being removed"],
+  node_removal: ["Node", "is being removed"],
+  node_leave: ["Node", "is made to leave"],
+} as const satisfies Record<OperationKind, readonly [what: string, done: string]>;
+
 export function busy(open: Operation): DomainError {
-  const what = open.kind === "blueprint_addition" ? "added" : "removed";
+  const { operationId, kind, target } = open;
+  const [what, done] = busyTexts[kind];
   return new DomainError(
-    "blueprint_busy",
-    `Blueprint ${open.target} is being ${what} by operation ${open.operationId}. Follow it at /api/v1/operations/${open.operationId}, and try again once it has ended.`,
+    what === "Blueprint" ? "blueprint_busy" : "node_busy",
+    `${what} ${target} ${done} by operation ${operationId}. Follow it at /api/v1/operations/${operationId}, and try again once it has ended.`,
   );
 }

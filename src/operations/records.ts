@@ -9,7 +9,13 @@ import type { JsonObject } from "../engine/json.ts";
 import type { Page } from "../lib/page.ts";
 import type { EventPage } from "../runs/job-records.ts";
 
-export type OperationKind = "blueprint_addition" | "blueprint_removal";
+export const operationKinds = [
+  "blueprint_addition",
+  "blueprint_removal",
+  "node_removal",
+  "node_leave",
+] as const;
+export type OperationKind = (typeof operationKinds)[number];
 
 export const operationStatuses = ["pending", "running", "completed", "failed"] as const;
 export type OperationStatus = (typeof operationStatuses)[number];
@@ -33,7 +39,7 @@ export interface Operation {
   /** `op_` and a time-ordered id. */
   readonly operationId: string;
   readonly kind: OperationKind;
-  /** What it is about: a blueprint's id. Of one target at most one operation is open. */
+  /** What it is about: the id of a blueprint, or of a node. Of one target at most one operation is open. */
   readonly target: string;
   readonly status: OperationStatus;
   /** 0 to 100. */

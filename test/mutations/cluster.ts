@@ -195,8 +195,8 @@ const postgres: readonly Mutation[] = (
     [
       "a lease that is over is renewed",
       "src/store/postgres/nodes.ts",
-      "AND owner = $2 AND lease_until > ${NOW}\n",
-      "AND owner = $2\n",
+      "AND owner = $2 AND lease_until > ${NOW} AND removed_at",
+      "AND owner = $2 AND removed_at",
       rows,
     ],
     [
@@ -209,8 +209,8 @@ const postgres: readonly Mutation[] = (
     [
       "a valid lease of another program is replaced",
       "src/store/postgres/nodes.ts",
-      "WHERE nodes.lease_until <= ${NOW} OR nodes.owner",
-      "WHERE TRUE OR nodes.owner",
+      "WHERE (nodes.lease_until <= ${NOW} OR nodes.owner",
+      "WHERE (TRUE OR nodes.owner",
       rows,
     ],
     [
@@ -258,8 +258,8 @@ const postgres: readonly Mutation[] = (
     [
       "a node is forgotten that is to be in maintenance when it comes back",
       "src/store/postgres/nodes.ts",
-      " AND maintenance = 0\n",
-      "\n",
+      " AND maintenance = 0 AND removed_at",
+      " AND removed_at",
       rows,
     ],
     [

@@ -277,6 +277,7 @@ export class Cluster {
       leaseMs: this.#options.leaseMs,
       load: () => ({ reserved: {}, jobsOwned: owned().engine.openJobs, tasksRunning: 0, connectedTo: [] }),
       newId: () => world.newId(),
+      onEnd: () => {},
       clock: clockOf(true),
       log: { warn: () => {}, error: () => {} },
     });

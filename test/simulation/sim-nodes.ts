@@ -81,7 +81,7 @@ export class SimNodes {
     switch (order.kind) {
       case "drain": {
         const kind = before?.outage.kind ?? "draining";
-        const outage = { kind, requestedAtMs, leftMs: 0, servicesLast: order.servicesLast };
+        const outage = { kind, requestedAtMs, leftMs: 0, servicesLast: order.servicesLast, isLast: false };
         this.#outages.set(nodeId, { outage, untilMs: requestedAtMs + order.withinMs });
         break;
       }
@@ -89,7 +89,7 @@ export class SimNodes {
         if (before?.outage.kind === "draining") this.#outages.delete(nodeId);
         break;
       case "begin_maintenance": {
-        const asked = { requestedAtMs, leftMs: 0, servicesLast: true, ...before?.outage };
+        const asked = { requestedAtMs, leftMs: 0, servicesLast: true, isLast: false, ...before?.outage };
         const untilMs = before?.untilMs ?? requestedAtMs + MAINTENANCE_DRAIN_MS;
         this.#outages.set(nodeId, { outage: { ...asked, kind: "maintenance" }, untilMs });
         break;

@@ -89,6 +89,11 @@ export const problemCodes = {
     409,
     "The program is the only node: set SVC_DATABASE_URL=postgres://… for all that are to be nodes of one cluster.",
   ),
+  last_node: kind(
+    409,
+    "No other node lives that stays and could take the node's jobs; use force to remove it all the same.",
+  ),
+  node_busy: kind(409, "The node is being removed, or leaves; wait for the operation that the detail names."),
   precondition_failed: kind(
     412,
     "The resource has changed; the ETag header has the current one. Read it again, then retry.",

@@ -6,7 +6,9 @@ import { test } from "node:test";
 import pg from "pg";
 import { changes, next } from "../../../test/support/journal-records.ts";
 import { inPostgres, returnPostgres, takePostgres } from "../../../test/support/postgres.ts";
+import type { NodeWrites } from "../../cluster/node-writes.ts";
 import { type NodeEntry, nodeOf } from "../../cluster/nodes.ts";
+import { nodeWrites } from "../sql/node-writes.ts";
 import { configOf } from "./connection.ts";
 import { openPostgres, type PostgresDatabase } from "./database.ts";
 import { PostgresJournal } from "./journal.ts";
@@ -355,7 +357,7 @@ onPostgres(
     const row = await nodes.order("a", drain);
     assert.equal(row?.status, "draining");
     const { leftMs, requestedAtMs, ...outage } = (await outageOf(nodes, "a/1"))!;
-    assert.deepEqual(outage, { kind: "draining", servicesLast: false });
+    assert.deepEqual(outage, { kind: "draining", servicesLast: false, isLast: false });
     assert.ok(leftMs > 0 && leftMs <= 30_000);
     assert.equal(row?.drainUntilMs, requestedAtMs + 30_000);
     assert.deepEqual(await nodes.living(), new Set(["a/1"]), "it is alive");
@@ -382,6 +384,75 @@ onPostgres(
     assert.deepEqual(await nodes.register(entry("a/4"), LEASE_MS, []), working);
   },
 );
+
+/** In a transaction of its own. */
+function change<Result>(
+  { transaction }: PostgresDatabase,
+  make: (writes: NodeWrites) => Promise<Result>,
+): Promise<Result> {
+  return transaction((db) => make(nodeWrites(db)));
+}
+
+onPostgres("a node that is to end hears of it once, and another program of it does not", async (under) => {
+  const { nodes, database, over } = under;
+  await nodes.register(entry("a/1"), LEASE_MS, []);
+  await nodes.order("a", drain);
+  await change(database, (writes) => writes.end("a"));
+  assert.equal((await outageOf(nodes, "a/1"))?.isLast, true);
+  const again = await nodes.register(entry("a/2"), LEASE_MS, ["a/1"]);
+  assert.equal("outage" in again && again.outage?.isLast, true);
+  assert.deepEqual(await nodes.register(entry("a/3"), LEASE_MS, "any"), working);
+  await nodes.order("a", drain);
+  assert.equal((await outageOf(nodes, "a/3"))?.isLast, false);
+  await change(database, (writes) => writes.end("a"));
+  await nodes.order("a", { kind: "undrain" });
+  await nodes.order("a", drain);
+  assert.equal((await outageOf(nodes, "a/3"))?.isLast, false, "it was taken back");
+  await over("a/3");
+  await change(database, (writes) => writes.end("a"));
+  assert.deepEqual(await nodes.present(), [], "a lost one has left");
+});
+
+onPostgres("a node that was removed gets no lease, and its jobs wait for it no longer", async (under) => {
+  const { nodes, journal, database, submit, over } = under;
+  await nodes.register(entry("a/1"), LEASE_MS, []);
+  await submit("j-1", "a/1", "local_restart");
+  await change(database, (writes) => writes.remove("a"));
+  assert.equal(await nodes.renew(entry("a/1"), LEASE_MS, load), null);
+  assert.deepEqual(await nodes.register(entry("a/2"), LEASE_MS, ["a/1"]), { removed: true });
+  assert.deepEqual(await nodes.register(entry("a/2"), LEASE_MS, "any"), { removed: true });
+  assert.deepEqual(await journal.claim("b/1", 10), [], "its commands may run until its lease is over");
+  await over("a/1", AWAY_MS_MAX + 1);
+  assert.deepEqual(await journal.claim("b/1", 10), ["j-1"]);
+  await forgetNodes(database);
+  assert.equal((await nodeReads(database).named("a"))[0]?.status, "left", "it is known when it comes back");
+});
+
+onPostgres("a node of a name that no other has is expected, with one token at a time", async (under) => {
+  const { nodes, database } = under;
+  const reads = nodeReads(database);
+  const id = () => "new";
+  const expect = (nodeId: string, name: string) =>
+    change(database, (writes) => writes.expect(nodeId, { name, labels: {}, verifier: "00" }, 60_000));
+  assert.equal(await change(database, (writes) => writes.idFor("x", id)), "node_new");
+  const [before] = await database.read<{ now: number }>(`SELECT ${NOW} AS now`, []);
+  assert.ok((await expect("node_1", "x")) >= before!.now + 60_000);
+  assert.equal(await change(database, (writes) => writes.idFor("x", id)), "node_1");
+  await expect("node_1", "x");
+  await nodes.register(entry("node_1/1", { name: "x" }), LEASE_MS, []);
+  assert.equal(await change(database, (writes) => writes.idFor("x", id)), null);
+  await change(database, (writes) => writes.remove("node_1"));
+  await nodes.register(entry("node_2/1", { name: "x" }), LEASE_MS, []);
+  assert.deepEqual(
+    (await reads.named("x")).map(({ nodeId }) => nodeId),
+    ["node_2"],
+  );
+  assert.equal(await change(database, (writes) => writes.idFor("x", id)), null);
+  await change(database, (writes) => writes.remove("node_2"));
+  assert.equal(await change(database, (writes) => writes.idFor("x", id)), "node_2");
+  await expect("node_2", "x");
+  assert.deepEqual(await nodes.register(entry("node_2/2", { name: "x" }), LEASE_MS, "any"), working);
+});
 
 onPostgres("jobs of a lost owner whose node is drained wait for it no longer", async (under) => {
   const { nodes, journal, submit } = under;

@@ -48,6 +48,7 @@ interface Row {
   readonly maintenance_reason: string | null;
   readonly services_owned: number;
   readonly jobs_moved: number;
+  readonly removed_at: number | null;
 }
 
 interface OutageRow {
@@ -55,6 +56,7 @@ interface OutageRow {
   readonly drain_services_last: number;
   readonly drain_requested_at: number | null;
   readonly maintenance: number;
+  readonly leaves: number;
 }
 
 const STATUS = `CASE
@@ -67,7 +69,7 @@ const STATUS = `CASE
 const READ = `SELECT *, ${STATUS} FROM nodes`;
 const PRESENT = "WHERE nodes.status <> 'left' ORDER BY name, node_id";
 
-const OUTAGE = `RETURNING drain_until - ${NOW} AS drain_left, drain_services_last, drain_requested_at, maintenance`;
+const OUTAGE = `RETURNING drain_until - ${NOW} AS drain_left, drain_services_last, drain_requested_at, maintenance, leaves`;
 
 /** Is kept in maintenance, and when the same program has another lease. */
 const isAsked = (what: string) =>
@@ -85,8 +87,9 @@ const REGISTER = `
       heartbeat_at = excluded.heartbeat_at, lease_until = excluded.lease_until, connected_json = excluded.connected_json,
       former_until = CASE WHEN nodes.owner = excluded.owner THEN nodes.former_until
         ELSE greatest(nodes.former_until, nodes.lease_until) END,
-      drain_until = ${isAsked("nodes.drain_until")}, drain_requested_at = ${isAsked("nodes.drain_requested_at")}
-    WHERE nodes.lease_until <= ${NOW} OR nodes.owner = ANY ($10) OR $11
+      drain_until = ${isAsked("nodes.drain_until")}, drain_requested_at = ${isAsked("nodes.drain_requested_at")},
+      leaves = CASE WHEN nodes.owner = ANY ($10) THEN nodes.leaves ELSE 0 END
+    WHERE (nodes.lease_until <= ${NOW} OR nodes.owner = ANY ($10) OR $11) AND nodes.removed_at IS NULL
   ${OUTAGE}`;
 
 const RENEW = `
@@ -94,7 +97,7 @@ const RENEW = `
       connected_json = (SELECT coalesce(json_agg(node_id ORDER BY node_id), '[]')::text FROM nodes AS others
         WHERE address = ANY ($7) AND node_id <> $1 AND lease_until > ${NOW}),
       services_owned = $8, jobs_moved = $9
-    WHERE node_id = $1 AND owner = $2 AND lease_until > ${NOW}
+    WHERE node_id = $1 AND owner = $2 AND lease_until > ${NOW} AND removed_at IS NULL
   ${OUTAGE}`;
 
 /** How long what runs has when maintenance begins of a node that is not drained. */
@@ -103,12 +106,13 @@ const MAINTENANCE_DRAIN_MS = 300_000;
 const ORDERS: Readonly<Record<NodeOrder["kind"], string>> = {
   drain: `drain_until = ${NOW} + $2, drain_services_last = $3, drain_requested_at = ${NOW}`,
   undrain: ["drain_until", "drain_requested_at"]
-    .map((column) => `${column} = CASE WHEN maintenance = 1 THEN ${column} END`)
-    .join(", "),
+    .map((column) => `${column} = CASE WHEN maintenance = 1 THEN ${column} END, `)
+    .concat("leaves = 0")
+    .join(""),
   begin_maintenance: `maintenance = 1, maintenance_reason = $2,
     drain_until = coalesce(drain_until, ${NOW} + ${MAINTENANCE_DRAIN_MS}), drain_requested_at = coalesce(drain_requested_at, ${NOW})`,
   end_maintenance:
-    "maintenance = 0, maintenance_reason = NULL, drain_until = NULL, drain_requested_at = NULL",
+    "maintenance = 0, maintenance_reason = NULL, drain_until = NULL, drain_requested_at = NULL, leaves = 0",
 };
 
 export class PostgresNodes implements NodeRecords {
@@ -144,8 +148,9 @@ export class PostgresNodes implements NodeRecords {
     const [other] = await this.#run("other_key", "SELECT FROM cluster WHERE sealing_key_id <> $1", [keyId]);
     if (other !== undefined) throw new StoreUnusable(OTHER_KEY);
     const [row] = await this.#run<Row>("find_node", `${READ} WHERE node_id = $1`, [nodeId]);
-    // It was removed meanwhile.
-    return row === undefined ? this.register(entry, leaseMs, replaced) : { taken: recordOf(row) };
+    // It was forgotten meanwhile.
+    if (row === undefined) return this.register(entry, leaseMs, replaced);
+    return row.removed_at === null ? { taken: recordOf(row) } : { removed: true };
   }
 
   async renew(
@@ -235,6 +240,12 @@ export function nodeReads(database: Pick<Database, "read">): NodeReads {
             after.nodeId,
           ]),
     find: async (nodeId) => (await read("WHERE node_id = $1", [nodeId]))[0] ?? null,
+    named: (name) =>
+      read(
+        `WHERE name = $1 AND (removed_at IS NULL
+          OR NOT EXISTS (SELECT FROM nodes AS others WHERE others.name = $1 AND others.removed_at IS NULL))`,
+        [name],
+      ),
     livingFirst: (limit) => read(`ORDER BY lease_until <= ${NOW}, name, node_id LIMIT $1`, [limit]),
   };
 }
@@ -243,12 +254,13 @@ export function nodeReads(database: Pick<Database, "read">): NodeReads {
 export const AWAY_MS_MAX = 30 * 24 * 60 * 60 * 1_000;
 
 /**
- * Removes the rows of nodes that are gone for good and have no open job. Those in maintenance stay: they are to be in it when
- * they come back.
+ * Removes the rows of nodes that are gone for good and have no open job. Those in maintenance stay, and those that were
+ * removed: they are to be known when they come back.
  */
 export async function forgetNodes({ transaction }: Pick<Database, "transaction">): Promise<void> {
   // "0" is behind "/": the names of a node's owners are between the two.
-  const text = sql.raw(`DELETE FROM nodes WHERE lease_until <= ${NOW} - ${AWAY_MS_MAX} AND maintenance = 0
+  const text =
+    sql.raw(`DELETE FROM nodes WHERE lease_until <= ${NOW} - ${AWAY_MS_MAX} AND maintenance = 0 AND removed_at IS NULL
     AND NOT EXISTS (SELECT FROM jobs WHERE terminal = 0 AND jobs.owner > node_id || '/' AND jobs.owner < node_id || '0')`);
   await transaction((db) => sql`${text}`.execute(db));
 }
@@ -286,6 +298,7 @@ function renewalOf(row: OutageRow): Renewal {
       requestedAtMs: row.drain_requested_at,
       leftMs: row.drain_left,
       servicesLast: row.drain_services_last === 1,
+      isLast: row.leaves === 1,
     },
   };
 }

@@ -10,6 +10,7 @@ import { atSavepoint, CommitGroup } from "./commit-group.ts";
 import type { Database } from "./database.ts";
 import { definitionReads, definitionWrites } from "./definitions.ts";
 import { idempotencyReads, idempotencyWrites } from "./idempotency.ts";
+import { nodeWrites } from "./node-writes.ts";
 import { operationWrites } from "./operations.ts";
 import { portWrites } from "./ports.ts";
 import { purgeDeleted } from "./retention.ts";
@@ -37,6 +38,7 @@ function writesIn(db: Transaction<Schema>, node: string): GatewayWrites {
     operations: operationWrites(db),
     blueprints: blueprintWrites(db),
     ports: portWrites(db, node),
+    nodes: nodeWrites(db),
     apart: (work) => atSavepoint(db, work),
     ...definitionWrites(db),
     ...runWrites(db),

@@ -1,0 +1,26 @@
+// Nodes that come and go. A node that a cluster expects may join once, with the token that it was added with. A port,
+// implemented in src/store.
+
+export interface ExpectedNode {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** join-token.ts; hexadecimal digits */
+  readonly verifier: string;
+}
+
+/** The part of a transaction that changes which nodes there are. */
+export interface NodeWrites {
+  /** The id with which a node of this name is to come; null when there is a node of this name that was not removed. */
+  idFor(name: string, newId: () => string): Promise<string | null>;
+  /**
+   * Expects a node for `forMs` from now on, by the database's clock; one of the same name that did not come is not expected
+   * any more, and one that was removed may come again.
+   *
+   * @returns until when
+   */
+  expect(nodeId: string, node: ExpectedNode, forMs: number): Promise<number>;
+  /** The node's program is to end; of a lost one, the node has left. */
+  end(nodeId: string): Promise<void>;
+  /** It has left, and gets no lease any more: a program that still has one ends when it is to be renewed. */
+  remove(nodeId: string): Promise<void>;
+}
