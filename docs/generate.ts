@@ -28,7 +28,7 @@ export function errorsPage(): string {
   return `# Errors
 
 A **failure** says why a run or an attempt failed, a **problem** why the gateway refused a request, an **operation's error** why an
-addition or removal failed. A code never changes its meaning, so programs may compare it; the texts may change. This page is generated from
+operation failed. A code never changes its meaning, so programs may compare it; the texts may change. This page is generated from
 the program's catalogues (\`npm run docs\`).
 
 ## Failures

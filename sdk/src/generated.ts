@@ -26,6 +26,26 @@ export type AddBlueprint = {
   readonly force?: boolean | undefined;
 };
 
+export type AddNode = {
+  /** A name for people: visible ASCII characters. */
+  readonly name: string;
+
+  /** SVC_NODE_LABELS of the node. */
+  readonly labels?: Readonly<Record<string, string>> | undefined;
+};
+
+/** A node that is expected. GET /nodes shows it once it has joined. */
+export type AddedNode = {
+  /** Of the node that is expected. */
+  readonly node_id: string;
+
+  /** What the program joins with. Shown once: a repeated request is answered without it. */
+  readonly join_token?: string | undefined;
+
+  /** Until when the token is good. */
+  readonly expires_at: string;
+};
+
 export type AnswerHuman = {
   /** One of the request's allowed_decisions, if it has any. */
   readonly decision: string;
@@ -858,6 +878,14 @@ export type LaunchedBlueprint = {
   }[];
 };
 
+export type LeaveCluster = {
+  /**
+   * How long running attempts may go on; then they are ended, and made again on other nodes. Asked
+   * again, it counts from then.
+   */
+  readonly deadline_seconds?: number | undefined;
+};
+
 /**
  * A page of log records, in the order asked for; it may be short, or empty, and still not be the last
  * one.
@@ -1206,9 +1234,9 @@ export type Operation = {
   readonly operation_id: string;
 
   /** What it does. */
-  readonly kind: "blueprint_addition" | "blueprint_removal";
+  readonly kind: "blueprint_addition" | "blueprint_removal" | "node_removal" | "node_leave";
 
-  /** The blueprint's id. */
+  /** The id of the blueprint, or of the node. */
   readonly target: string;
 
   readonly status: OperationStatus;
@@ -1236,7 +1264,7 @@ export type Operation = {
   /**
    * What it has come to. Of an addition blueprint_id, version, fingerprint and size; of a removal
    * removed, or preview after a dry run: {resources: [{kind, id, bytes, action}], jobs_affected,
-   * bytes_freed}. Null until it has completed.
+   * bytes_freed}. Of the kinds about nodes node_id and name. Null until it has completed.
    */
   readonly result: JsonObject | null;
 
@@ -1250,6 +1278,7 @@ export type Operation = {
       | "resource_failed"
       | "model_failed"
       | "configuration_unreadable"
+      | "node_stays"
       | "disk_full"
       | "internal";
 
@@ -1360,6 +1389,26 @@ export type RemoveBlueprint = {
 
   /** Keeps its models for the next addition. */
   readonly keep_models?: boolean | undefined;
+};
+
+export type RemoveNode = {
+  /** The node's id; or give its name. */
+  readonly node_id?: string | undefined;
+
+  /** The node's name, if no other node has it. */
+  readonly name?: string | undefined;
+
+  /**
+   * Does not drain it: its program gives everything up with its next heartbeat, and other nodes take its
+   * jobs over.
+   */
+  readonly force?: boolean | undefined;
+
+  /**
+   * How long running attempts may go on; then they are ended, and made again on other nodes. Asked
+   * again, it counts from then.
+   */
+  readonly deadline_seconds?: number | undefined;
 };
 
 /** Result of the retry. */
@@ -2065,6 +2114,10 @@ export const problemCodes = [
   "requirements_not_met",
   /** The program is the only node: set SVC_DATABASE_URL=postgres://… for all that are to be nodes of one cluster. */
   "not_clustered",
+  /** No other node lives that stays and could take the node's jobs; use force to remove it all the same. */
+  "last_node",
+  /** The node is being removed, or leaves; wait for the operation that the detail names. */
+  "node_busy",
   /** The resource has changed; the ETag header has the current one. Read it again, then retry. */
   "precondition_failed",
   /** The body is over the limit; send less. */
@@ -2114,6 +2167,15 @@ export interface Operations {
     };
     readonly answer: Operation;
   };
+
+  /**
+   * Expect a node (POST /api/v1/system/cluster/nodes:add)
+   *
+   * Answers the token with which a program joins as this node, within an hour. Adding the name again
+   * before it has joined makes the earlier token void. A node that was removed may come again once its
+   * name is added: its program need only be started.
+   */
+  readonly addNode: { readonly request: { readonly body: AddNode }; readonly answer: AddedNode };
 
   /**
    * Answer what a run asks people (POST /api/v1/runs/{run_id}/human/{request_id}/response)
@@ -2610,6 +2672,15 @@ export interface Operations {
   };
 
   /**
+   * Have this node leave (POST /api/v1/system/cluster/nodes:leave)
+   *
+   * Drains the node that is asked, then its program ends, as on SIGTERM. Another node sees the operation
+   * to its end. The program may be started again, and is the same node then. An undrain takes it back,
+   * as for a removal.
+   */
+  readonly leaveCluster: { readonly request: { readonly body: LeaveCluster }; readonly answer: Operation };
+
+  /**
    * List blueprints (GET /api/v1/blueprints)
    *
    * What the folders of SVC_BLUEPRINT_CATALOG hold. A broken one is listed as broken, and hides no
@@ -2847,7 +2918,7 @@ export interface Operations {
     readonly request: {
       readonly query?:
         | {
-            /** Only those about this blueprint. */
+            /** Only those about this blueprint, or this node. */
             readonly target?: string | undefined;
 
             /** The last two are final. */
@@ -3164,6 +3235,15 @@ export interface Operations {
   };
 
   /**
+   * Remove a node (POST /api/v1/system/cluster/nodes:remove)
+   *
+   * Drains the node, then its program ends, and it is not let in again until its name is added. A node
+   * that is lost is removed at once. POST /nodes/{node_id}/undrain takes a removal back that has not
+   * ended: the operation fails with node_stays.
+   */
+  readonly removeNode: { readonly request: { readonly body: RemoveNode }; readonly answer: Operation };
+
+  /**
    * Find a service by its name (GET /api/v1/services/{name}/resolve)
    *
    * The newest one of that name, tags and node whose checks pass. Without a node, what listens on the
@@ -3424,6 +3504,13 @@ export const operations = {
     answer: "json",
     takesKey: true,
   },
+  addNode: {
+    method: "POST",
+    path: "/api/v1/system/cluster/nodes:add",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
   answerHumanRequest: {
     method: "POST",
     path: "/api/v1/runs/{run_id}/human/{request_id}/response",
@@ -3613,6 +3700,13 @@ export const operations = {
     answer: "json",
     takesKey: true,
   },
+  leaveCluster: {
+    method: "POST",
+    path: "/api/v1/system/cluster/nodes:leave",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
   listBlueprints: {
     method: "GET",
     path: "/api/v1/blueprints",
@@ -3712,6 +3806,13 @@ export const operations = {
   removeBlueprint: {
     method: "POST",
     path: "/api/v1/blueprints/{blueprint_id}/removals",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
+  removeNode: {
+    method: "POST",
+    path: "/api/v1/system/cluster/nodes:remove",
     body: "json",
     answer: "json",
     takesKey: true,

@@ -2,21 +2,26 @@
 
 import { type Pages, pagesOf } from "./pages.ts";
 import type {
+  AddedNode,
+  AddNode,
   CollectGarbage,
   CollectReport,
   Doctor,
   DrainNode,
   Health,
+  LeaveCluster,
   Metrics,
   Node,
   NodeDrain,
   NodesQuery,
+  Operation,
+  RemoveNode,
   RuntimeHealth,
   RuntimeStatus,
   SetMaintenance,
   SystemSummary,
 } from "./records.ts";
-import type { CallOptions, Transport } from "./transport.ts";
+import type { CallOptions, KeyedOptions, Transport } from "./transport.ts";
 
 export class SystemResource {
   readonly #transport: Transport;
@@ -81,6 +86,24 @@ export class SystemResource {
 
   nodeDrain(nodeId: string, options: CallOptions = {}): Promise<NodeDrain> {
     return this.#transport.value("getNodeDrain", { path: { node_id: nodeId } }, options);
+  }
+
+  /**
+   * Expects a node. Its token is shown once: with an idempotency key, a repeated call that finds the first one's answer gets no
+   * join_token.
+   */
+  addNode(body: AddNode, options: KeyedOptions = {}): Promise<AddedNode> {
+    return this.#transport.value("addNode", { body }, options);
+  }
+
+  /** Has a node give its work to others, ends its program and does not let it in again. Follow the operation. */
+  removeNode(body: RemoveNode, options: KeyedOptions = {}): Promise<Operation> {
+    return this.#transport.value("removeNode", { body }, options);
+  }
+
+  /** Has the node that is asked give its work to others, and ends its program. Follow the operation. */
+  leaveCluster(body: LeaveCluster = {}, options: KeyedOptions = {}): Promise<Operation> {
+    return this.#transport.value("leaveCluster", { body }, options);
   }
 
   metrics(options: CallOptions = {}): Promise<Metrics> {

@@ -9,7 +9,7 @@ import { idOf } from "./ids.ts";
 import { readObject, withSettings } from "./input.ts";
 import { printList } from "./lists.ts";
 import { gatewayRun } from "./named-run.ts";
-import { followed, planLines, showEnd, showOperation } from "./operations.ts";
+import { ending, followed, planLines, showEnd } from "./operations.ts";
 import { ago, fieldLines } from "./record-text.ts";
 import type { ServerCall } from "./session.ts";
 import { bytes, cleanText } from "./text.ts";
@@ -62,11 +62,6 @@ export async function remove(call: ServerCall): Promise<number> {
   }
   const operation = await blueprints.remove(id, removal);
   return ending(call, operation.operation_id);
-}
-
-async function ending(call: ServerCall, operationId: string): Promise<number> {
-  if (call.flag("wait") !== false) return showEnd(call, await followed(call, operationId));
-  return showOperation(call, await call.client.operations.get(operationId));
 }
 
 async function isConfirmed({ interrupt }: ServerCall): Promise<boolean> {

@@ -3,9 +3,13 @@
 import { command, help, json, option, remote, withServer } from "./catalogue-options.ts";
 import type { CommandGroup } from "./command.ts";
 
+const wait = option("--wait", "Follow it to its end (the default); --no-wait only starts it.");
+const deadline = option("--deadline SECONDS", "How long running attempts may go on. Default: 300.");
+
 export const node: CommandGroup = {
   name: "node",
-  summary: "List the nodes of the cluster; take one out of work, and back; make their certificates.",
+  summary:
+    "List the nodes of the cluster, add and remove them; take one out of work, and back; make their certificates.",
   commands: [
     command({
       usage: "node list",
@@ -14,14 +18,40 @@ export const node: CommandGroup = {
       load: withServer(async () => (await import("./nodes.ts")).list),
     }),
     command({
-      usage: "node drain <node-id>",
+      usage: "node add <name>",
+      summary: "Expect a node: prints the token with which a program joins, once, within an hour.",
+      details: ["The program is an empty one that runs on its own: `troupe node join` makes it this node."],
+      options: [option("--label NAME=VALUE", "A label of the node; may be repeated."), ...remote],
+      load: withServer(async () => (await import("./node-changes.ts")).add),
+    }),
+    command({
+      usage: "node remove <node>",
+      summary: "Drain a node, end its program, and do not let it in again.",
+      details: ["`troupe node undrain <node>` takes it back while it goes on."],
+      options: [
+        option("--force", "Do not drain it: other nodes take its jobs over as those of a lost node."),
+        deadline,
+        wait,
+        ...remote,
+      ],
+      load: withServer(async () => (await import("./node-changes.ts")).remove),
+    }),
+    command({
+      usage: "node leave",
+      summary: "Drain the node that answers, and end its program; it may be started again.",
+      details: ["`troupe node undrain <node>` takes it back while it goes on."],
+      options: [deadline, wait, ...remote],
+      load: withServer(async () => (await import("./node-changes.ts")).leave),
+    }),
+    command({
+      usage: "node drain <node>",
       summary: "Take a node out of work: its jobs go to other nodes.",
       details: [
         "Running attempts may end until the deadline; then they are ended, and made again elsewhere.",
-        "It returns at once; `troupe node status <node-id>` shows how far the node is.",
+        "It returns at once; `troupe node status <node>` shows how far the node is.",
       ],
       options: [
-        option("--deadline SECONDS", "How long running attempts may go on. Default: 300."),
+        deadline,
         option(
           "--services-last",
           "Let services stay until no other job is left (the default); --no-services-last has them go at once.",
@@ -31,13 +61,13 @@ export const node: CommandGroup = {
       load: withServer(async () => (await import("./node-drain.ts")).drain),
     }),
     command({
-      usage: "node undrain <node-id>",
+      usage: "node undrain <node>",
       summary: "Let a drained node work again.",
       options: remote,
       load: withServer(async () => (await import("./node-drain.ts")).undrain),
     }),
     command({
-      usage: "node maintenance <node-id> <on|off>",
+      usage: "node maintenance <node> <on|off>",
       summary: "Keep a node without work, also when its program starts again.",
       details: [
         "A node whose maintenance begins is drained within 300 seconds, if it was not drained before.",
@@ -46,7 +76,7 @@ export const node: CommandGroup = {
       load: withServer(async () => (await import("./node-drain.ts")).maintenance),
     }),
     command({
-      usage: "node status <node-id>",
+      usage: "node status <node>",
       summary: "Show how far a node is drained.",
       options: remote,
       load: withServer(async () => (await import("./node-drain.ts")).status),

@@ -2,6 +2,7 @@
 
 import type { NodeDrain } from "../../sdk/src/index.ts";
 import { printAnswer, UsageError } from "./command.ts";
+import { nodeIdOf } from "./nodes.ts";
 import { fieldLines } from "./record-text.ts";
 import type { ServerCall } from "./session.ts";
 
@@ -12,11 +13,11 @@ export async function drain(call: ServerCall): Promise<number> {
     ...(deadline !== null && { deadline_seconds: secondsOf(deadline) }),
     ...(servicesLast !== null && { services_last: servicesLast }),
   };
-  return show(call, await call.client.system.drainNode(nodeIdOf(call), body));
+  return show(call, await call.client.system.drainNode(await nodeIdOf(call), body));
 }
 
 export async function undrain(call: ServerCall): Promise<number> {
-  return show(call, await call.client.system.undrainNode(nodeIdOf(call)));
+  return show(call, await call.client.system.undrainNode(await nodeIdOf(call)));
 }
 
 export async function maintenance(call: ServerCall): Promise<number> {
@@ -25,16 +26,14 @@ export async function maintenance(call: ServerCall): Promise<number> {
   const reason = call.text("reason");
   if (state === "off" && reason !== null) throw new UsageError("--reason is for maintenance that begins.");
   const body = { enabled: state === "on", ...(reason !== null && { reason }) };
-  return show(call, await call.client.system.setMaintenance(nodeIdOf(call), body));
+  return show(call, await call.client.system.setMaintenance(await nodeIdOf(call), body));
 }
 
 export async function status(call: ServerCall): Promise<number> {
-  return show(call, await call.client.system.nodeDrain(nodeIdOf(call)));
+  return show(call, await call.client.system.nodeDrain(await nodeIdOf(call)));
 }
 
-const nodeIdOf = ({ words: [nodeId = ""] }: ServerCall) => nodeId;
-
-function secondsOf(text: string): number {
+export function secondsOf(text: string): number {
   const seconds = Number(text);
   if (text.trim() !== "" && Number.isSafeInteger(seconds) && seconds >= 0) return seconds;
   throw new UsageError("--deadline needs a whole number of seconds, 0 or more.");

@@ -1,9 +1,11 @@
 // `troupe node list`: the nodes of the cluster, and how busy each is.
 
 import type { Node } from "../../sdk/src/index.ts";
+import { UsageError } from "./command.ts";
 import { printList } from "./lists.ts";
 import { ago } from "./record-text.ts";
 import type { ServerCall } from "./session.ts";
+import { cleanText } from "./text.ts";
 
 const ALONE =
   "This gateway keeps its records in SVC_HOME, so it is the only node. Programs with one SVC_DATABASE_URL are nodes of one cluster.";
@@ -33,6 +35,25 @@ export async function list(call: ServerCall): Promise<number> {
   });
   if (isAlone && !call.flag("json")) call.terminal.note(ALONE);
   return code;
+}
+
+/** The id of the node that the command's first word names: its id, or its name, of those that have not left if it can be. */
+export async function nodeIdOf({ client, words: [word = ""] }: ServerCall): Promise<string> {
+  const named: Node[] = [];
+  for await (const node of client.system.nodes({ page_size: 200 })) {
+    if (node.node_id === word) return word;
+    if (node.name === word) named.push(node);
+  }
+  const present = named.filter(({ status }) => status !== "left");
+  const [node, ...others] = present.length === 0 ? named : present;
+  if (others.length > 0) {
+    const ids = [node, ...others].map((one) => one?.node_id).join(", ");
+    throw new UsageError(
+      `${others.length + 1} nodes are named ${cleanText(word)}: give the id of one (${ids}).`,
+    );
+  }
+  // The gateway says that there is no such node.
+  return node?.node_id ?? word;
 }
 
 function nodeRow(node: Node): readonly unknown[] {

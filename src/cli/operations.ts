@@ -51,6 +51,12 @@ export async function followed(call: ServerCall, operationId: string): Promise<O
   return client.operations.get(operationId);
 }
 
+/** Follows an operation that a command has begun, unless --no-wait is given. @returns the exit code */
+export async function ending(call: ServerCall, operationId: string): Promise<number> {
+  if (call.flag("wait") !== false) return showEnd(call, await followed(call, operationId));
+  return showOperation(call, await call.client.operations.get(operationId));
+}
+
 /** How an operation ended. @returns the exit code: 0 completed, 1 failed */
 export function showEnd(call: Call, operation: Operation): number {
   const { error } = operation;
@@ -86,8 +92,15 @@ function operationLines(operation: Operation): readonly string[] {
   ];
 }
 
+const names = {
+  blueprint_addition: "addition of",
+  blueprint_removal: "removal of",
+  node_removal: "removal of",
+  node_leave: "departure of",
+} as const satisfies Record<Operation["kind"], string>;
+
 function whatOf({ kind, target }: Pick<Operation, "kind" | "target">): string {
-  return `${kind === "blueprint_addition" ? "addition" : "removal"} of ${cleanText(target)}`;
+  return `${names[kind]} ${cleanText(target)}`;
 }
 
 interface PlannedItem {

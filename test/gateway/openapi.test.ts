@@ -228,6 +228,11 @@ test("what takes a node out of work is answered as the document says", async () 
     await judged("POST", "/nodes/none/drain", { body });
   await judged("POST", "/nodes/none/undrain");
   for (const body of [{ enabled: true }, {}]) await judged("POST", "/nodes/none/maintenance", { body });
+  for (const body of [{ name: "n" }, { name: "n", labels: { a: "b" } }, {}])
+    await judged("POST", "/system/cluster/nodes:add", { body });
+  for (const body of [{ name: "n", force: true }, {}])
+    await judged("POST", "/system/cluster/nodes:remove", { body });
+  await judged("POST", "/system/cluster/nodes:leave", { body: {} });
 });
 
 test("what is removed, and what would be, is told as the document says", async () => {

@@ -14,6 +14,7 @@ import { homesMutations } from "./homes.ts";
 import { httpMutations } from "./http.ts";
 import { launchMutations } from "./launch.ts";
 import type { Mutation } from "./mutation.ts";
+import { nodeChangesMutations } from "./node-changes.ts";
 import { nodesMutations } from "./nodes.ts";
 import { postgresMutations } from "./postgres.ts";
 import { serviceMutations } from "./services.ts";
@@ -31,6 +32,7 @@ export const mutations: readonly Mutation[] = [
   ...clusterMutations,
   ...nodesMutations,
   ...drainMutations,
+  ...nodeChangesMutations,
   ...doorMutations,
   ...launchMutations,
   ...httpMutations,

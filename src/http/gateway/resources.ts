@@ -13,6 +13,7 @@ import type { RunParts } from "../resources/find-run.ts";
 import * as jobs from "../resources/jobs.ts";
 import * as logs from "../resources/logs.ts";
 import * as metrics from "../resources/metrics.ts";
+import * as nodeChanges from "../resources/node-changes.ts";
 import * as nodeDrain from "../resources/node-drain.ts";
 import * as nodes from "../resources/nodes.ts";
 import * as operations from "../resources/operations.ts";
@@ -29,6 +30,7 @@ import * as workflowProgress from "../resources/workflow-progress.ts";
 const resources = [
   system,
   nodeDrain,
+  nodeChanges,
   doctor,
   retention,
   metrics,

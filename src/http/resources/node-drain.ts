@@ -4,19 +4,23 @@ import type { FastifyInstance } from "fastify";
 import { type NodeOrder, type NodeOrders, type NodeRecord, nodeStates } from "../../cluster/nodes.ts";
 import { isoTime } from "../../engine/event.ts";
 import { DomainError } from "../../lib/domain-error.ts";
+import { notClustered } from "../../nodes/node-changes.ts";
 import { addRoutes, get, post } from "../core/route.ts";
 import { Type } from "../core/type.ts";
 import { noSuchNode } from "./nodes.ts";
 
-const DEADLINE_SECONDS = 300;
+export const DEADLINE_SECONDS = 300;
 const DEADLINE_SECONDS_MAX = 7 * 86_400;
+
+/** Of a drain, in bodies. */
+export const deadlineSeconds = Type.Integer(
+  "How long running attempts may go on; then they are ended, and made again on other nodes. Asked again, it counts from then.",
+  { minimum: 0, maximum: DEADLINE_SECONDS_MAX, default: DEADLINE_SECONDS },
+);
 
 const DrainBody = Type.Input(
   {
-    deadline_seconds: Type.Integer(
-      "How long running attempts may go on; then they are ended, and made again on other nodes. Asked again, it counts from then.",
-      { minimum: 0, maximum: DEADLINE_SECONDS_MAX, default: DEADLINE_SECONDS },
-    ),
+    deadline_seconds: deadlineSeconds,
     services_last: Type.Boolean("Whether jobs of type service stay until no other job is left.", {
       default: true,
     }),
@@ -143,10 +147,7 @@ function rendered(node: NodeRecord) {
 
 function clustered(nodes: NodeOrders | null): NodeOrders {
   if (nodes !== null) return nodes;
-  throw new DomainError(
-    "not_clustered",
-    "This program keeps its records in SVC_HOME, so it is the only node. Set SVC_DATABASE_URL=postgres://… for every program that is to be a node of one cluster.",
-  );
+  throw notClustered();
 }
 
 const notRunning = (nodeId: string) =>

@@ -5,7 +5,12 @@ import { eventType, isoTime } from "../../engine/event.ts";
 import { DomainError } from "../../lib/domain-error.ts";
 import { operationFailures } from "../../operations/failures.ts";
 import { isOpen, terminalOperationEvents } from "../../operations/operation-change.ts";
-import { type Operation, type OperationRecords, operationStatuses } from "../../operations/records.ts";
+import {
+  type Operation,
+  type OperationRecords,
+  operationKinds,
+  operationStatuses,
+} from "../../operations/records.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { frame } from "../core/sse-chunk.ts";
 import { Type } from "../core/type.ts";
@@ -35,8 +40,8 @@ const ErrorSchema = Type.Object({
 export const OperationSchema = Type.Object(
   {
     operation_id: Type.String({ examples: ["op_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
-    kind: Type.OneOf(["blueprint_addition", "blueprint_removal"], "What it does."),
-    target: Type.String("The blueprint's id."),
+    kind: Type.OneOf(operationKinds, "What it does."),
+    target: Type.String("The id of the blueprint, or of the node."),
     status: OperationStatus,
     progress: Type.Object({
       percent: Type.Integer({ minimum: 0, maximum: 100 }),
@@ -46,7 +51,7 @@ export const OperationSchema = Type.Object(
     }),
     result: Type.Nullable(
       Type.JsonObject(
-        "What it has come to. Of an addition blueprint_id, version, fingerprint and size; of a removal removed, or preview after a dry run: {resources: [{kind, id, bytes, action}], jobs_affected, bytes_freed}. Null until it has completed.",
+        "What it has come to. Of an addition blueprint_id, version, fingerprint and size; of a removal removed, or preview after a dry run: {resources: [{kind, id, bytes, action}], jobs_affected, bytes_freed}. Of the kinds about nodes node_id and name. Null until it has completed.",
         { blueprint_id: "document-digest" },
       ),
     ),
@@ -61,7 +66,7 @@ export const OperationSchema = Type.Object(
 const OperationPageSchema = pageOf(OperationSchema, "operations, newest first");
 
 const OperationsQuery = Type.Input({
-  target: Type.String("Only those about this blueprint."),
+  target: Type.String("Only those about this blueprint, or this node."),
   status: OperationStatus,
   ...pageQuery,
 });
