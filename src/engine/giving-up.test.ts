@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { EngineHarness, succeeded } from "../../test/support/engine-harness.ts";
+import { EngineHarness, failed, succeeded } from "../../test/support/engine-harness.ts";
 import { executor, graph, router } from "../../test/support/graphs.ts";
 
 const command = (nodeId: string) => executor(nodeId, ["true"]);
@@ -117,6 +117,28 @@ describe("an engine that gives its jobs up", () => {
     assert.deepEqual(h.processed(jobId), { x: 1, y: 1 });
     const next = await h.submit(graph("n", [router("r")]));
     assert.equal(h.job(next).owner, "another");
+  });
+
+  test("begins no attempt because of a wait that it had given up", async () => {
+    const h = new EngineHarness();
+    const backoff = { max_attempts: 3, retry_backoff_ms: 10_000 };
+    const jobId = await h.submit(graph("g", [executor("x", ["false"], backoff)]));
+    await h.end("x", failed());
+    h.engine.giveUp(REASON);
+    // Only the wall clock tells when a wait is over that is taken over.
+    h.wallAheadMs = 60_000;
+    h.engine.takeUp("another");
+    await h.do(h.engine.recover());
+    assert.equal(h.started("x").ref.attempt, 2);
+    await h.end("x", failed());
+    const [first, second] = h
+      .events(jobId, "sandbox_job_retry_scheduled")
+      .map(({ payload }) => Number(payload.delay_ms));
+    assert.ok(first! < second!);
+    await h.advance(first!);
+    assert.equal(h.started("x").ref.attempt, 2);
+    await h.advance(second! - first!);
+    assert.equal(h.started("x").ref.attempt, 3);
   });
 
   test("holds no job that it was reading, and no slot for it", async () => {

@@ -256,6 +256,13 @@ export const engineMutations: readonly Mutation[] = [
     tests: recovery,
   },
   {
+    fault: "an attempt begins because of an earlier wait of its task",
+    file: "src/engine/job/attempts.ts",
+    search: "if (task.state.dueAtMs > job.context.clock.steadyMs()) return;",
+    replacement: "",
+    tests: ["src/engine/giving-up.test.ts"],
+  },
+  {
     fault: "an engine that is drained takes jobs over",
     file: "src/engine/engine.ts",
     search: "canClaim: () => this.#drain === null,",

@@ -124,6 +124,7 @@ function retryLater(job: Job, task: Task, outcome: FailedOutcome): void {
 export function retryDue(job: Job, taskSeq: number): void {
   const task = job.tasks.get(taskSeq);
   if (task?.state.kind !== "backoff" || job.status !== "running") return;
+  if (task.state.dueAtMs > job.context.clock.steadyMs()) return;
   requestSlots(job, task);
 }
 
