@@ -294,6 +294,22 @@ describe("a drain", () => {
     assert.equal(h.job(jobId).owner, "owner-1");
   });
 
+  test("that is cancelled leaves a job alone whose end is being written", async () => {
+    const h = new EngineHarness();
+    const jobId = await h.submit(graph("c", [command("z")]));
+    await drain(h);
+    const answer = Promise.withResolvers<void>();
+    h.answersAfter = answer.promise;
+    await h.end("z");
+    const { revision } = h.job(jobId);
+    assert.equal(h.status(jobId), "completed");
+    h.engine.undrain();
+    answer.resolve();
+    await h.advance();
+    assert.equal(h.engine.openJobs, 0);
+    assert.equal(h.job(jobId).revision, revision);
+  });
+
   test("ends when all jobs are given up", async () => {
     const h = new EngineHarness();
     await h.submit(twoCommands);

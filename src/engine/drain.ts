@@ -100,7 +100,7 @@ export class Drain {
     this.#cancelTimer();
     this.#tellWaiters();
     for (const job of this.#parts.open.all) {
-      if (!job.isLeaving) continue;
+      if (!job.isLeaving || isOver(job)) continue;
       stay(job);
       this.#parts.changed(job);
     }

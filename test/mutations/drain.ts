@@ -63,6 +63,11 @@ export const drainMutations: readonly Mutation[] = [
     ["services stay until the deadline", "for (const job of all) if (!isService(job)) return;", "return;"],
     ["all jobs go with one batch", "if ((i + 1) % JOBS_PER_BATCH !== 0) continue;", "continue;"],
     [
+      "the end of a drain writes jobs that are over",
+      "if (!job.isLeaving || isOver(job)) continue;\n      stay",
+      "if (!job.isLeaving) continue;\n      stay",
+    ],
+    [
       "callers that wait for the end of a drain are not told of its cancellation",
       "    this.#cancelTimer();\n    this.#tellWaiters();",
       "    this.#cancelTimer();",
