@@ -142,10 +142,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     tasks,
     /** Listens for the other nodes. @returns control of jobs wherever they are. @throws StartFailed */
     async openDoor(
-      door: Omit<
-        NodeDoorParts,
-        "owner" | "nodes" | "nodeReads" | "peers" | "host" | "credentials" | "messageBytesMax"
-      >,
+      door: Omit<NodeDoorParts, "owner" | "nodes" | "peers" | "host" | "credentials" | "messageBytesMax">,
     ): Promise<JobControl> {
       const opened = await openNodeDoor(
         config,
