@@ -142,12 +142,15 @@ async function measureFailover(
   const [{ owner, seq } = { owner: "", seq: "0" }] = rows;
   const killedAt = performance.now();
   await lost.kill();
+  // Counting them all the time would take half a core from those who take them over.
+  const isLeft = "SELECT EXISTS (SELECT FROM jobs WHERE terminal = 0 AND owner = $1) AS left";
   const there = `SELECT count(*) FROM jobs WHERE terminal = 0 AND owner <> $1 AND event_seq >= $2`;
   const isOver = `SELECT lease_until <= (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS over FROM nodes WHERE owner = $1`;
   let overAt = Number.NaN;
   await until("all jobs run again", async () => {
     if (Number.isNaN(overAt) && (await database.query(isOver, [owner])).rows[0]?.over === true)
       overAt = performance.now();
+    if ((await database.query(isLeft, [owner])).rows[0]?.left === true) return null;
     const found = await database.query<{ count: string }>(there, [owner, seq]);
     return Number(found.rows[0]?.count) >= LOST_JOBS || null;
   });
