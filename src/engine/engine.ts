@@ -13,7 +13,7 @@ import { goOnAfterRestart, start } from "./job/job.ts";
 import { deliver, type Letter, retryDeadLetters } from "./job/messages.ts";
 import { taskActions, taskEvents } from "./job/outcomes.ts";
 import { serviceChanged } from "./job/services.ts";
-import { type AgentState, isOver, type Job, type JobContext } from "./job/state.ts";
+import { type AgentState, isOver, type Job, type JobContext, refOf } from "./job/state.ts";
 import { cancel, pause, resume } from "./job/status.ts";
 import { commandNode, slotsGranted } from "./job/tasks.ts";
 import type {
@@ -101,6 +101,17 @@ export class Engine implements TaskListener, JobControl {
       people += job.human.pending.size;
     }
     return { messages, people };
+  }
+
+  /** The attempts that open jobs have under way, and the node that runs each; null: this one. O(open jobs). */
+  *attempts(): Generator<{ readonly ref: TaskRef; readonly node: string | null }> {
+    for (const job of this.#jobs) {
+      if (isOver(job)) continue;
+      for (const task of job.tasks.values()) {
+        if (task.state.kind === "running")
+          yield { ref: refOf(job, task), node: task.state.lease?.node ?? null };
+      }
+    }
   }
 
   /** The files that an open job's manifest calls its outputs. */

@@ -7,6 +7,20 @@ import { executor, graph } from "../../test/support/graphs.ts";
 import type { JsonObject } from "./json.ts";
 import { slotsKey } from "./ports.ts";
 
+test("attempts under way are told with their nodes until they end; those that wait for slots are none", async () => {
+  const h = new EngineHarness({ slots: 1 });
+  const jobId = await h.submit(graph("g", [executor("x", ["true"])]));
+  await h.submit(graph("g", [executor("waits", ["true"])]));
+  const { ref } = h.started("x");
+  assert.deepEqual([...h.engine.attempts()], [{ ref, node: null }]);
+  assert.equal(ref.jobId, jobId);
+  await h.end("x");
+  assert.deepEqual(
+    [...h.engine.attempts()].map((one) => one.ref),
+    [h.started("waits").ref],
+  );
+});
+
 test("commands that may offer a service stay on the job's node, and all others go where its policy says", async () => {
   const brief = executor("brief", ["true"]);
   const lasting = executor("lasting", ["true"], { lifecycle: "long_lived" });

@@ -4,13 +4,15 @@
 // - After `drain` nothing runs: no process, thread or timer of any attempt is left.
 // - Before the first start, `endPredecessors` ends what an earlier runtime of this home had left running.
 
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { failureMessage } from "../engine/failure.ts";
 import type { JsonValue } from "../engine/json.ts";
 import type { Envelope } from "../engine/message.ts";
 import type { TaskListener, TaskOutcome, TaskRef, TaskRunner, TaskStart } from "../engine/task-port.ts";
+import { isInside } from "../lib/paths.ts";
 import type { DecryptedBody, DecryptedConfiguration } from "../security/configuration.ts";
 import { ConfigurationUnreadable } from "../security/configuration-decryption.ts";
+import { Leftovers } from "./leftovers.ts";
 import { FifoSupply } from "./process/pipes.ts";
 import { ProcessTrees } from "./process/process-trees.ts";
 import { SideCommands } from "./process/side-command.ts";
@@ -26,6 +28,7 @@ import {
 import { watchFile } from "./runner/file-sensor.ts";
 import { type HostLocalOptions, HostLocalRunner } from "./runner/host-local.ts";
 import { ModuleRunner } from "./runner/module-runner.ts";
+import { agentFolders, attemptFolder } from "./runner/paths.ts";
 import { Trash } from "./runner/trash.ts";
 
 export interface LocalTaskRunnerOptions extends HostLocalOptions {
@@ -51,6 +54,7 @@ const SWEEP_AFTER_MS = 5_000;
 export class LocalTaskRunner implements TaskRunner {
   /** Programs beside the tasks; they end when the runner drains. */
   readonly sideCommands: SideCommands;
+  readonly leftovers: Leftovers;
   readonly #options: LocalTaskRunnerOptions;
   readonly #trees: ProcessTrees;
   readonly #spawner = new Spawner(
@@ -83,6 +87,12 @@ export class LocalTaskRunner implements TaskRunner {
       clock: options.clock,
     });
     this.#modules = new ModuleRunner(options);
+    this.leftovers = new Leftovers({
+      home: options.home,
+      trees: this.#trees,
+      trash: this.#trash,
+      isInUse: (path) => this.#isInUse(path),
+    });
   }
 
   /** Sets whom outcomes and events are reported to; once, before the first start. */
@@ -143,6 +153,25 @@ export class LocalTaskRunner implements TaskRunner {
     this.#mayRunUntilMs = steadyMs;
     this.#onLeaseOver = onOver;
     this.#spawner.mayRunFor(() => steadyMs - this.#options.clock.steadyMs());
+  }
+
+  /** Whether an attempt is under way. */
+  has(ref: TaskRef): boolean {
+    return this.#running.has(keyOf(ref));
+  }
+
+  /** The attempts that are under way and were not asked to end. */
+  get attempts(): readonly TaskRef[] {
+    const going = [...this.#running.values()].filter(({ control }) => control.reason === null);
+    return going.map(({ task }) => task.ref);
+  }
+
+  /** @param path of an attempt's folder, or of a run's */
+  #isInUse(path: string): boolean {
+    const { home } = this.#options;
+    const isOf = ({ task: { runId, agentId, ref } }: Running) =>
+      isInside(path, attemptFolder(agentFolders(home, runId, agentId), ref));
+    return [...this.#running.values()].some(isOf) || this.#commands.keeps(dirname(dirname(path)));
   }
 
   /** Attempts that are under way. */

@@ -108,6 +108,11 @@ export class ServiceRegistry implements ServiceBoard {
     for (const agentId of open.instances.keys()) this.#end(open, agentId);
   }
 
+  /** The jobs that it has open. */
+  get jobIds(): readonly string[] {
+    return [...this.#jobs.keys()];
+  }
+
   agentStarted(jobId: string, node: GraphNode): void {
     const open = this.#jobs.get(jobId);
     if (open === undefined) return;

@@ -18,6 +18,7 @@ function recordsOf(
     portsInUse: async () => new Set(inUse),
     portsInUseAnywhere: async () => new Set([...inUse, ...elsewhere]),
     portsFreedSince: async () => new Set(freed),
+    portsOfEnded: async () => [],
     portsOf: async () => new Map(),
   };
 }
@@ -87,6 +88,24 @@ test("a port whose run has just ended is on offer although its dashboard still l
   assert.deepEqual(await freed.candidates(), [start + 2, start]);
   const inUse = portsOf(start, start + 2, { records: recordsOf([start + 2]) });
   assert.deepEqual(await inUse.candidates(), []);
+  await Promise.all([0, 1].map((i) => closed(servers[i]!)));
+});
+
+test("a port is held when something listens on it though its run has ended, and no open run has it", async () => {
+  const { start, servers } = await listenInRow(3);
+  await closed(servers[2]!);
+  const ended = [start, start + 1, start + 2].map((port) => ({ port, runId: `run_${port}` }));
+  const asked: number[] = [];
+  const portsOfEnded = async (beforeMs: number) => {
+    asked.push(beforeMs);
+    return ended;
+  };
+  const clock = { ...systemClock, nowMs: () => 60_000 };
+  const given = { clock, records: { ...recordsOf([start]), portsOfEnded } };
+  assert.deepEqual(await portsOf(start, start + 2, given).held(), [ended[1]]);
+  // A dashboard may take a while to end behind its run.
+  assert.deepEqual(asked, [50_000]);
+  assert.deepEqual(await portsOf(start, start + 2, { ...given, mode: "prepublished" }).held(), []);
   await Promise.all([0, 1].map((i) => closed(servers[i]!)));
 });
 

@@ -11,8 +11,9 @@
 
 import { createServer } from "node:net";
 import type { Clock } from "../engine/ports.ts";
+import { forEachConcurrent } from "../lib/async.ts";
 import { DomainError } from "../lib/domain-error.ts";
-import type { PortRecords } from "./records.ts";
+import type { EndedPort, PortRecords } from "./records.ts";
 
 /** Under this label a run has the port of its dashboard. */
 export const WEB_UI_PORT = "web_ui";
@@ -63,6 +64,22 @@ export class WebUiPorts {
     const open = await this.#open(given);
     const waitedFor = given.filter((port) => leaving.has(port) && !open.includes(port));
     return [...open, ...waitedFor].slice(0, CANDIDATES_MAX);
+  }
+
+  /** The ports on which something listens although their runs ended a while ago. */
+  async held(): Promise<readonly EndedPort[]> {
+    const { records, mode, clock } = this.#parts;
+    if (mode === "prepublished") return [];
+    const [here, ended] = await Promise.all([
+      records.portsInUse(),
+      records.portsOfEnded(clock.nowMs() - LEAVING_MS),
+    ]);
+    const held: EndedPort[] = [];
+    const unused = ended.filter(({ port }) => !here.has(port));
+    await forEachConcurrent(unused, PROBES_AT_ONCE, async (one) => {
+      if (!(await this.#isFree(one.port))) held.push(one);
+    });
+    return held;
   }
 
   /** What a caller is told when no port is left. */

@@ -3,6 +3,11 @@
 // - A port is in use as long as the run that was given it has not ended; the end of the run releases it.
 // - Giving one away is a write like any other, so no two open runs ever have the same.
 
+export interface EndedPort {
+  readonly port: number;
+  readonly runId: string;
+}
+
 export interface PortRecords {
   /** The ports of runs that have not ended: of those that were given one here, and of those whose jobs are here now. */
   portsInUse(): Promise<ReadonlySet<number>>;
@@ -10,6 +15,8 @@ export interface PortRecords {
   portsInUseAnywhere(): Promise<ReadonlySet<number>>;
   /** Those that no open run has, of runs that ended at `sinceMs` or later: their dashboards may still be there. */
   portsFreedSince(sinceMs: number): Promise<ReadonlySet<number>>;
+  /** Those that no open run was given here since, of runs that ended before. */
+  portsOfEnded(beforeMs: number): Promise<readonly EndedPort[]>;
   /** The ports that a run was given here, by label. */
   portsOf(runId: string): Promise<ReadonlyMap<string, number>>;
 }

@@ -91,6 +91,11 @@ export class TaskHost implements TaskListener {
     return this.#attempts.has(slotsKey(ref));
   }
 
+  /** The attempts that run here, those included that were asked to end. */
+  get refs(): readonly TaskRef[] {
+    return Array.from(this.#attempts.values(), ({ ref }) => ref);
+  }
+
   /** The files that the manifest of a job calls its outputs, while an attempt of it runs here. */
   declaredOutputs(jobId: string): readonly DeclaredOutput[] {
     for (const { ref, outputs } of this.#attempts.values()) if (ref.jobId === jobId) return outputs;

@@ -139,7 +139,7 @@ export class ProcessTrees {
   /** Ends everything of this home whose mark is not live. @returns how many processes */
   async sweep(): Promise<number> {
     this.#mayHaveEscaped = false;
-    const escaped = await this.#escaped();
+    const escaped = await this.escaped();
     this.#signalAll(escaped, "SIGKILL");
     return escaped.length;
   }
@@ -148,7 +148,7 @@ export class ProcessTrees {
   async endStrays(): Promise<number> {
     const found = new Set<string>();
     const gone = await this.#pollFor(GONE_WITHIN_MS, async () => {
-      const escaped = await this.#escaped();
+      const escaped = await this.escaped();
       this.#signalAll(escaped, "SIGKILL");
       for (const { pid, start } of escaped) found.add(`${pid} ${start}`);
       return escaped.length === 0;
@@ -161,6 +161,15 @@ export class ProcessTrees {
     }
     for (const pid of this.#leftGroups().keys()) this.#forget(pid);
     return found.size;
+  }
+
+  /** Kills a process that has escaped, if it still has. @returns whether it is gone */
+  async endStray({ pid, start }: ProcessEntry): Promise<boolean> {
+    return await this.#pollFor(GONE_WITHIN_MS, async () => {
+      const left = (await this.escaped()).filter((entry) => entry.pid === pid && entry.start === start);
+      this.#signalAll(left, "SIGKILL");
+      return left.length === 0;
+    });
   }
 
   async #pollFor(timeoutMs: number, done: () => Promise<boolean>): Promise<boolean> {
@@ -209,7 +218,8 @@ export class ProcessTrees {
     return members;
   }
 
-  async #escaped(): Promise<readonly ProcessEntry[]> {
+  /** What is left of commands that are over. */
+  async escaped(): Promise<readonly ProcessEntry[]> {
     const processes = await this.#read();
     const marked = processes.filter(
       ({ mark }) => mark?.startsWith(this.#markPrefix) && !this.#liveMarks.has(mark),

@@ -149,6 +149,11 @@ export class AttemptPlaces {
     }
   }
 
+  /** Whether an agent's folder is kept for further commands. */
+  keeps(agent: string): boolean {
+    return this.#spareFolders.has(agent);
+  }
+
   /** Removes what is kept for further commands. */
   async close(): Promise<void> {
     await this.#spareFolders.close();

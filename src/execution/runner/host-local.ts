@@ -99,6 +99,11 @@ export class HostLocalRunner {
     this.#places = new AttemptPlaces(options, tools);
   }
 
+  /** Whether an agent's folder is kept for further commands. */
+  keeps(agent: string): boolean {
+    return this.#places.keeps(agent);
+  }
+
   /** Removes what is kept for further commands. To be called when no attempt is under way. */
   async close(): Promise<void> {
     await this.#places.close();

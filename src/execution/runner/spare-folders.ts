@@ -88,6 +88,11 @@ export class SpareFolders {
     this.#log = log;
   }
 
+  /** @param agent path of an agent's folder */
+  has(agent: string): boolean {
+    return this.#kept.get(dirname(agent))?.has(agent) === true;
+  }
+
   /**
    * Makes a spare folder of the run the agent's own.
    *

@@ -95,6 +95,17 @@ contractOnEach(
       assert.equal(await launchOne(under, 2, [61_000]), 61_000);
     });
 
+    test("the port of an ended run is told with it until a run is given the port again", async (under) => {
+      const { ports } = under;
+      for (const n of [1, 2, 3]) await launchOne(under, n, range(3));
+      await cancelOne(under, 1, 1_000);
+      await cancelOne(under, 2, 2_000);
+      assert.deepEqual(await ports.portsOfEnded(2_000), [{ port: 61_000, runId: run(1, JOB).runId }]);
+      assert.equal((await ports.portsOfEnded(3_000)).length, 2);
+      await launchOne(under, 4, [61_000]);
+      assert.deepEqual(await ports.portsOfEnded(3_000), [{ port: 61_001, runId: run(2, JOB).runId }]);
+    });
+
     test("whatever begins and ends in whatever order, no two open runs have one port, and none is refused in vain", async (under) => {
       const steps = fc.array(
         fc.oneof(

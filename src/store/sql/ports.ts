@@ -47,6 +47,12 @@ const freedSince = query(
   ({ port }) => port,
 );
 
+const ofEnded = query(
+  (db, node: string, beforeMs: number) =>
+    ports(db, 1).select("p.run_id").where("p.node", "=", node).where("r.finished_at", "<", beforeMs),
+  ({ port, run_id: runId }) => ({ port, runId }),
+);
+
 const ofRun = query(
   (db, node: string, runId: string) =>
     db.selectFrom("run_ports").select(["label", "port"]).where("run_id", "=", runId).where("node", "=", node),
@@ -62,6 +68,7 @@ export function sqlPortRecords(database: Database, node = ""): PortRecords {
     portsInUse: async () => new Set(await inUse.all(database, node, ownersOf(node))),
     portsInUseAnywhere: async () => new Set(await inUseAnywhere.all(database)),
     portsFreedSince: async (sinceMs) => new Set(await freedSince.all(database, node, sinceMs)),
+    portsOfEnded: (beforeMs) => ofEnded.all(database, node, beforeMs),
     portsOf: async (runId) => new Map(await ofRun.all(database, node, runId)),
   };
 }
