@@ -1380,6 +1380,39 @@ export type Problem = {
     | undefined;
 };
 
+export type ReconcileNode = {
+  /** Whether to fix what is found. */
+  readonly fix?: boolean | undefined;
+};
+
+export type Reconciliation = {
+  readonly node_id: string;
+
+  /** At most 200. */
+  readonly differences: readonly {
+    /**
+     * process: a command has left it running. attempt: it runs without its job, or its job waits for it
+     * and it does not run. workspace: a folder of an attempt that does not run, or of no run. port: its
+     * run has ended, and something listens. service: its job is not open here.
+     */
+    readonly kind: "process" | "attempt" | "workspace" | "port" | "service";
+
+    readonly where: string;
+
+    /** For people. */
+    readonly what: string;
+
+    /** What a fix does, for people. */
+    readonly fix: string;
+
+    /** Whether it was fixed by this request. */
+    readonly fixed: boolean;
+  }[];
+
+  /** Whether there may be more than these; with 10,000 runs' folders the others are not looked at. */
+  readonly has_more: boolean;
+};
+
 export type RemoveBlueprint = {
   /** Removes nothing: the result says what would go. */
   readonly dry_run?: boolean | undefined;
@@ -3217,6 +3250,25 @@ export interface Operations {
   };
 
   /**
+   * Compare a node with its jobs (POST /api/v1/nodes/{node_id}/reconcile)
+   *
+   * What the node has (processes of commands, attempts, their folders, ports of dashboards, services) is
+   * compared with what open jobs say. A difference is listed when two looks, a second apart, have found
+   * it; with `fix` it is fixed then. What attempts use that run, or begin, is never touched. Any node
+   * may be asked about any other.
+   */
+  readonly reconcileNode: {
+    readonly request: {
+      readonly path: {
+        /** The node's id. */
+        readonly node_id: string;
+      };
+      readonly body: ReconcileNode;
+    };
+    readonly answer: Reconciliation;
+  };
+
+  /**
    * Remove a blueprint (POST /api/v1/blueprints/{blueprint_id}/removals)
    *
    * Deletes what was prepared for it, which adding it again makes anew; the catalog's folder stays. Look
@@ -3802,6 +3854,13 @@ export const operations = {
     body: "none",
     answer: "json",
     takesKey: true,
+  },
+  reconcileNode: {
+    method: "POST",
+    path: "/api/v1/nodes/{node_id}/reconcile",
+    body: "json",
+    answer: "json",
+    takesKey: false,
   },
   removeBlueprint: {
     method: "POST",

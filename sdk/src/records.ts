@@ -135,4 +135,6 @@ export type AddNode = BodyOf<"addNode">;
 export type AddedNode = AnswerOf<"addNode">;
 export type RemoveNode = BodyOf<"removeNode">;
 export type LeaveCluster = BodyOf<"leaveCluster">;
+export type ReconcileNode = BodyOf<"reconcileNode">;
+export type Reconciliation = AnswerOf<"reconcileNode">;
 export type Metrics = AnswerOf<"getMetrics">;

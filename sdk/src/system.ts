@@ -15,6 +15,8 @@ import type {
   NodeDrain,
   NodesQuery,
   Operation,
+  ReconcileNode,
+  Reconciliation,
   RemoveNode,
   RuntimeHealth,
   RuntimeStatus,
@@ -86,6 +88,15 @@ export class SystemResource {
 
   nodeDrain(nodeId: string, options: CallOptions = {}): Promise<NodeDrain> {
     return this.#transport.value("getNodeDrain", { path: { node_id: nodeId } }, options);
+  }
+
+  /** Compares what a node has with what its jobs say, and with `fix` corrects it. Takes a second and more. */
+  reconcileNode(
+    nodeId: string,
+    body: ReconcileNode = {},
+    options: CallOptions = {},
+  ): Promise<Reconciliation> {
+    return this.#transport.value("reconcileNode", { path: { node_id: nodeId }, body }, options);
   }
 
   /**

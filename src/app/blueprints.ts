@@ -9,8 +9,6 @@ import { SharedAssets } from "../blueprints/shared-assets.ts";
 import { FolderChanges } from "../bundles/folder-changes.ts";
 import { Preparation } from "../launch/preparation/preparation.ts";
 import { sqlBlueprintRecords } from "../store/sql/blueprints.ts";
-import { sqlPortRecords } from "../store/sql/ports.ts";
-import { WebUiPorts } from "../web/ports.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Core } from "./core.ts";
@@ -37,7 +35,6 @@ export function openBlueprints(config: Config, core: Core) {
   const changes = new FolderChanges({ home, bundleBytesMax: config.bundleBytesMax, nowMs });
   const catalog = new Catalog({ folders: config.blueprintCatalog, nowMs, changes });
   const blueprintRecords = sqlBlueprintRecords(database);
-  const portRecords = sqlPortRecords(database, core.node?.nodeId);
   const resources = new Resources({ home, runCommand: runner.sideCommands.run });
   const models = new Models(home);
   const sharedAssets = new SharedAssets({ home, shared: core.shared, records: blueprintRecords, resources });
@@ -105,21 +102,11 @@ export function openBlueprints(config: Config, core: Core) {
       log.warn(fields, "what was fetched for a run goes at the next start");
     });
   };
-  const webUiPorts = new WebUiPorts({
-    records: portRecords,
-    start: config.webUiPortStart,
-    end: config.webUiPortEnd,
-    mode: config.webUiPortAllocationMode,
-    host: config.webUiHost,
-    clock,
-  });
   return {
     catalog,
     blueprintRecords,
     operationRecords,
-    portRecords,
     blueprints,
     preparation,
-    webUiPorts,
   };
 }

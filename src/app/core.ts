@@ -7,6 +7,8 @@ import type { Logger } from "pino";
 import { Bundles } from "../bundles/bundles.ts";
 import type { Unused } from "../bundles/shared-folders.ts";
 import { hostOf } from "../cluster/nodes.ts";
+import { Reconciler } from "../cluster/reconcile.ts";
+import type { ReconcileNode } from "../cluster/remote-reconcile.ts";
 import { Engine } from "../engine/engine.ts";
 import type { EngineLog } from "../engine/ports.ts";
 import { makeRedactor } from "../execution/output/redaction.ts";
@@ -42,11 +44,14 @@ import { sqlJobHeads } from "../store/sql/heads.ts";
 import { sqlHumanRequestRecords } from "../store/sql/human-requests.ts";
 import { sqlJobRecords } from "../store/sql/jobs.ts";
 import { sqlOperationRecords } from "../store/sql/operations.ts";
+import { sqlPortRecords } from "../store/sql/ports.ts";
+import { isRunThere } from "../store/sql/references.ts";
 import { sqlRetentionRecords } from "../store/sql/retention.ts";
 import { StoreWatch } from "../store/sql/store-watch.ts";
 import type { OpenStore } from "../store/store.ts";
 import { dashboardsHere } from "../web/dashboards-here.ts";
 import { WEB_UI_POOL } from "../web/inject.ts";
+import { WebUiPorts } from "../web/ports.ts";
 import { RunEvents } from "../web/run-events.ts";
 import { workersEnvironment } from "./bucket-credentials.ts";
 import { type FilesOfNodes, openBytes } from "./bytes.ts";
@@ -212,8 +217,32 @@ export async function openCore(
     gatewayRecords,
     operationRecords,
   };
-  const control =
-    (await node?.openDoor({ ...doorParts, serviceRegistry, services, files, log: engineLog })) ?? engine;
+  const portRecords = sqlPortRecords(store.database, node?.nodeId);
+  const webUiPorts = new WebUiPorts({
+    records: portRecords,
+    start: config.webUiPortStart,
+    end: config.webUiPortEnd,
+    mode: config.webUiPortAllocationMode,
+    host: config.webUiHost,
+    clock: systemClock,
+  });
+  const reconciler = new Reconciler({
+    home: home.path,
+    engine,
+    runner,
+    foreign: () => node?.tasks.host.attempts ?? [],
+    reports: node?.tasks.reports ?? engine,
+    services: serviceRegistry,
+    isRunThere: (runId) => isRunThere(database, runId),
+    heldPorts: () => webUiPorts.held(),
+    clock: systemClock,
+    log: engineLog,
+  });
+  const ofServices = { serviceRegistry, services };
+  const door = await node?.openDoor({ ...doorParts, ...ofServices, files, reconciler, log: engineLog });
+  const control = door?.control ?? engine;
+  const reconcileOwn: ReconcileNode = async (asked, fix) =>
+    asked === nodeId ? reconciler.reconcile(fix) : null;
   const retentionRecords = { ...sqlRetentionRecords(database), ...garbageOf(opened, node, files) };
   const cleanup = new Cleanup({
     records,
@@ -298,6 +327,9 @@ export async function openCore(
     operationRecords,
     ownNode,
     node,
+    reconcileNode: door?.reconcileNode ?? reconcileOwn,
+    portRecords,
+    webUiPorts,
     ownership,
     takeDuty,
     runStore,

@@ -26,10 +26,10 @@ export type Gateway = ReturnType<typeof openGateway>;
 /** Durable jobs and their runs. They are maintained whatever API is served: their runs are the engine's. */
 export function openGateway(config: Config, core: Core) {
   const { bundles, engine, control, feed, secrets, store, ownership, gatewayRecords: records } = core;
-  const { engineLog: log } = core;
+  const { engineLog: log, webUiPorts } = core;
   const clock = systemClock;
   const opened = openBlueprints(config, core);
-  const { blueprints, preparation, webUiPorts } = opened;
+  const { blueprints, preparation } = opened;
   const ends = new RunEnds({ records, feed, clock });
   const plans = new LaunchPlans({ bundles, secrets, preparation });
   const turns = new KeyedMutex();
@@ -38,7 +38,7 @@ export function openGateway(config: Config, core: Core) {
     plans,
     preparation,
     blueprints: opened.blueprintRecords,
-    ports: opened.portRecords,
+    ports: core.portRecords,
     webUiPorts,
     secrets,
     engine,

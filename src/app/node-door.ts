@@ -5,7 +5,9 @@ import { NodeBytes } from "../cluster/node-bytes.ts";
 import { nodeService } from "../cluster/node-service.ts";
 import type { NodeReads } from "../cluster/nodes.ts";
 import { type JobHeads, Places } from "../cluster/places.ts";
+import type { Reconciler } from "../cluster/reconcile.ts";
 import { RemoteControl } from "../cluster/remote-control.ts";
+import { type ReconcileNode, remoteReconcile } from "../cluster/remote-reconcile.ts";
 import { nodesWithServices } from "../cluster/remote-services.ts";
 import type { TaskHost } from "../cluster/tasks/host.ts";
 import type { NodeCredentials } from "../cluster/wire/credentials.ts";
@@ -42,12 +44,14 @@ export interface NodeDoorParts {
   readonly files: FilesOfNodes | null;
   /** This node's owner, as it is now. */
   readonly owner: () => string;
-  readonly nodes: Pick<NodeReads, "present" | "livingFirst">;
+  readonly nodeId: string;
+  readonly nodes: Pick<NodeReads, "present" | "livingFirst" | "find">;
   readonly peers: Peers;
   /** What runs other nodes' attempts here. */
   readonly host: Pick<TaskHost, "accept">;
   readonly credentials: NodeCredentials;
   readonly messageBytesMax: number;
+  readonly reconciler: Pick<Reconciler, "reconcile">;
   readonly log: EngineLog;
 }
 
@@ -55,6 +59,7 @@ export interface NodeDoor {
   /** host:port at which other nodes reach this one. */
   readonly address: string;
   readonly control: JobControl;
+  readonly reconcileNode: ReconcileNode;
 }
 
 /**
@@ -69,6 +74,7 @@ export async function openNodeDoor(
 ): Promise<NodeDoor> {
   const { engine, feed, owner, peers, host, serviceRegistry, services, credentials, messageBytesMax, log } =
     parts;
+  const { nodeId, nodes, reconciler } = parts;
   const places = new Places({ jobs: parts.heads, nodes: parts.nodes, clock: systemClock });
   const records = { heads: places.heads.bind(places), events: eventsOf(parts) };
   const follower = new Follower({ feed, engine, records, peers, clock: systemClock, log });
@@ -76,6 +82,8 @@ export async function openNodeDoor(
   undo.defer(() => follower.stop());
   const routes = nodeService({
     owner,
+    nodeId,
+    reconcile: (fix) => reconciler.reconcile(fix),
     version: programVersion(),
     engine,
     feed,
@@ -91,6 +99,7 @@ export async function openNodeDoor(
   return {
     address: config.nodeAddress ?? addressOf(config.nodeHost, server.port),
     control: new RemoteControl({ engine, owner, placeOf, peers }),
+    reconcileNode: remoteReconcile({ nodeId, own: reconciler, nodes, peers }),
   };
 }
 

@@ -11,7 +11,6 @@ import type { KnownNode } from "../cluster/tasks/slots.ts";
 import { Peers } from "../cluster/wire/peers.ts";
 import { openTaskStreams } from "../cluster/wire/task-stream.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { JobControl } from "../engine/job-control.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
 import { limits } from "../engine/limits.ts";
 import type { EngineLog } from "../engine/ports.ts";
@@ -23,7 +22,7 @@ import type { SharedByNodes } from "../store/store.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { StartFailed } from "./listen.ts";
-import { credentialsOf, type NodeDoorParts, openNodeDoor } from "./node-door.ts";
+import { credentialsOf, type NodeDoor, type NodeDoorParts, openNodeDoor } from "./node-door.ts";
 
 /** What a request may grow by on its way: secrets in a message are encrypted, and what it is wrapped in is small. */
 const MESSAGE_BYTES_MIN = 16 * 1024 * 1024;
@@ -140,17 +139,20 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     orders,
     names: nodeNames(ownNode, (other) => watch.nameOf(other)),
     tasks,
-    /** Listens for the other nodes. @returns control of jobs wherever they are. @throws StartFailed */
+    /** Listens for the other nodes. @returns what reaches jobs and nodes wherever they are. @throws StartFailed */
     async openDoor(
-      door: Omit<NodeDoorParts, "owner" | "nodes" | "peers" | "host" | "credentials" | "messageBytesMax">,
-    ): Promise<JobControl> {
+      door: Omit<
+        NodeDoorParts,
+        "nodeId" | "owner" | "nodes" | "peers" | "host" | "credentials" | "messageBytesMax"
+      >,
+    ): Promise<Pick<NodeDoor, "control" | "reconcileNode">> {
       const opened = await openNodeDoor(
         config,
-        { ...door, owner, nodes: reads, peers, host: tasks.host, credentials, messageBytesMax },
+        { ...door, nodeId, owner, nodes: reads, peers, host: tasks.host, credentials, messageBytesMax },
         undo,
       );
       address = opened.address;
-      return opened.control;
+      return opened;
     },
     /**
      * Registers the node; from now on it works under its lease.

@@ -141,6 +141,7 @@ async function serveGateway(config: Config, core: Core, gateway: Gateway, servin
       runTokens,
       config,
       nodeOrders: core.node?.orders ?? null,
+      reconcileNode: core.reconcileNode,
       checkFiles: () => checkFiles(config),
       processId: systemRandomness.id().slice(-8),
       stopping: serving.stopping,

@@ -82,6 +82,15 @@ export const node: CommandGroup = {
       load: withServer(async () => (await import("./node-drain.ts")).status),
     }),
     command({
+      usage: "node reconcile <node>",
+      summary: "Compare a node's processes, workspaces, ports and services with its jobs.",
+      details: [
+        "What is in use, or begins, is never touched. Exit code: 0 when nothing differs or all of it was fixed, else 1.",
+      ],
+      options: [option("--fix", "Fix what differs."), ...remote],
+      load: withServer(async () => (await import("./node-reconcile.ts")).reconcile),
+    }),
+    command({
       usage: "node certificates <folder>",
       summary: "Make the certificates that nodes on several machines need, here, without a server.",
       details: [

@@ -10,6 +10,7 @@ import type { JobControl } from "../engine/job-control.ts";
 import type { EventFeed } from "../runs/feed.ts";
 import type { ServiceRegistry } from "../services/registry.ts";
 import { type ByteSource, BytesRefused } from "./bytes.ts";
+import type { Reconciliation } from "./reconcile.ts";
 import type { TaskHost } from "./tasks/host.ts";
 import type { FromHost, FromOwner } from "./tasks/messages.ts";
 import { bytesToWire } from "./wire/bytes.ts";
@@ -22,11 +23,13 @@ import {
 } from "./wire/control.ts";
 import {
   ControlResponseSchema,
+  DifferenceSchema,
   type FetchBytesResponse,
   ListBytesResponseSchema,
   type ListServicesResponse,
   ListServicesResponseSchema,
   NodeService,
+  ReconcileResponseSchema,
   StatusResponseSchema,
   type TasksResponse,
   TasksResponseSchema,
@@ -39,6 +42,7 @@ import { WatchQueue } from "./wire/watch.ts";
 export interface NodeServiceParts {
   /** This node's, as it is now. */
   readonly owner: () => string;
+  readonly nodeId: string;
   readonly version: string;
   readonly engine: JobControl & { holds(jobId: string): boolean; readonly openJobs: number };
   readonly feed: EventFeed;
@@ -46,6 +50,7 @@ export interface NodeServiceParts {
   readonly bytes: ByteSource | null;
   /** What runs other nodes' attempts here. */
   readonly host: Pick<TaskHost, "accept">;
+  readonly reconcile: (fix: boolean) => Promise<Reconciliation>;
   /** What the jobs of this node offer. */
   readonly services: Pick<ServiceRegistry, "list" | "find">;
 }
@@ -103,6 +108,19 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
       },
 
       findService: (request) => foundToWire(services.find(request)),
+
+      async reconcile({ nodeId, fix }) {
+        // Its address was another node's before.
+        if (nodeId !== parts.nodeId) throw new ConnectError("This is another node.", Code.FailedPrecondition);
+        const { differences, hasMore } = await parts.reconcile(fix).catch((error: unknown) => {
+          if (!(error instanceof EngineUnavailable)) throw error;
+          throw new ConnectError(error.message, Code.Unavailable);
+        });
+        return create(ReconcileResponseSchema, {
+          differences: differences.map((one) => create(DifferenceSchema, one)),
+          hasMore,
+        });
+      },
     });
 }
 

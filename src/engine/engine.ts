@@ -40,7 +40,15 @@ import {
   type SubmittedJob,
   submittedJob,
 } from "./submission.ts";
-import type { Lease, TaskEvent, TaskListener, TaskOutcome, TaskRef, WorkerActions } from "./task-port.ts";
+import type {
+  Lease,
+  RunningAttempt,
+  TaskEvent,
+  TaskListener,
+  TaskOutcome,
+  TaskRef,
+  WorkerActions,
+} from "./task-port.ts";
 import { type Timer, TimerQueue } from "./timers.ts";
 
 export class Engine implements TaskListener, JobControl {
@@ -104,12 +112,12 @@ export class Engine implements TaskListener, JobControl {
   }
 
   /** The attempts that open jobs have under way, and the node that runs each; null: this one. O(open jobs). */
-  *attempts(): Generator<{ readonly ref: TaskRef; readonly node: string | null }> {
+  *attempts(): Generator<RunningAttempt & { readonly node: string | null }> {
     for (const job of this.#jobs) {
       if (isOver(job)) continue;
       for (const task of job.tasks.values()) {
         if (task.state.kind === "running")
-          yield { ref: refOf(job, task), node: task.state.lease?.node ?? null };
+          yield { ref: refOf(job, task), runId: job.runId, node: task.state.lease?.node ?? null };
       }
     }
   }

@@ -11,8 +11,8 @@ test("attempts under way are told with their nodes until they end; those that wa
   const h = new EngineHarness({ slots: 1 });
   const jobId = await h.submit(graph("g", [executor("x", ["true"])]));
   await h.submit(graph("g", [executor("waits", ["true"])]));
-  const { ref } = h.started("x");
-  assert.deepEqual([...h.engine.attempts()], [{ ref, node: null }]);
+  const { ref, runId } = h.started("x");
+  assert.deepEqual([...h.engine.attempts()], [{ ref, runId, node: null }]);
   assert.equal(ref.jobId, jobId);
   await h.end("x");
   assert.deepEqual(

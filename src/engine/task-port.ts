@@ -154,6 +154,12 @@ export interface TaskEvent {
   readonly payload: JsonValue;
 }
 
+/** An attempt that is under way. */
+export interface RunningAttempt {
+  readonly ref: TaskRef;
+  readonly runId: string;
+}
+
 /** Runs tasks outside the engine. Calls nothing back from within `start`, `stop` or `send`. */
 export interface TaskRunner {
   /** Starts one attempt. Its outcome is reported exactly once, also when starting fails. */

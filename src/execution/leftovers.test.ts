@@ -40,7 +40,7 @@ test("folders of attempts under way, and those kept for the next one, are in use
   assert.deepEqual(await unknown(), []);
   assert.equal(await leftovers.removeRun(long.runId), false);
   assert.equal(await leftovers.removeAttempt(planted), true);
-  assert.deepEqual(runner.attempts, [long.ref]);
+  assert.deepEqual(runner.attempts, [{ ref: long.ref, runId: long.runId }]);
   assert.ok(runner.has(long.ref) && !runner.has(short.ref));
   runner.stop(long.ref);
   assert.deepEqual(runner.attempts, [], "one that was asked to end");

@@ -8,7 +8,14 @@ import { dirname, join } from "node:path";
 import { failureMessage } from "../engine/failure.ts";
 import type { JsonValue } from "../engine/json.ts";
 import type { Envelope } from "../engine/message.ts";
-import type { TaskListener, TaskOutcome, TaskRef, TaskRunner, TaskStart } from "../engine/task-port.ts";
+import type {
+  RunningAttempt,
+  TaskListener,
+  TaskOutcome,
+  TaskRef,
+  TaskRunner,
+  TaskStart,
+} from "../engine/task-port.ts";
 import { isInside } from "../lib/paths.ts";
 import type { DecryptedBody, DecryptedConfiguration } from "../security/configuration.ts";
 import { ConfigurationUnreadable } from "../security/configuration-decryption.ts";
@@ -161,9 +168,9 @@ export class LocalTaskRunner implements TaskRunner {
   }
 
   /** The attempts that are under way and were not asked to end. */
-  get attempts(): readonly TaskRef[] {
+  get attempts(): readonly RunningAttempt[] {
     const going = [...this.#running.values()].filter(({ control }) => control.reason === null);
-    return going.map(({ task }) => task.ref);
+    return going.map(({ task: { ref, runId } }) => ({ ref, runId }));
   }
 
   /** @param path of an attempt's folder, or of a run's */

@@ -109,8 +109,8 @@ export class ServiceRegistry implements ServiceBoard {
   }
 
   /** The jobs that it has open. */
-  get jobIds(): readonly string[] {
-    return [...this.#jobs.keys()];
+  get jobs(): readonly ServiceJob[] {
+    return Array.from(this.#jobs.values(), ({ job }) => job);
   }
 
   agentStarted(jobId: string, node: GraphNode): void {

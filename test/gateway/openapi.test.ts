@@ -222,6 +222,13 @@ test("the views of the system are as the document says", async () => {
   await judged("GET", `/nodes/${(items as readonly JsonObject[])[0]?.node_id}`);
 });
 
+test("a comparison of a node with its jobs is answered as the document says", async () => {
+  const { items } = (await judged("GET", "/nodes")).body;
+  const path = `/nodes/${(items as readonly JsonObject[])[0]?.node_id}/reconcile`;
+  for (const body of [{}, { fix: true }, { fix: 1 }]) await judged("POST", path, { body });
+  await judged("POST", "/nodes/none/reconcile");
+});
+
 test("what takes a node out of work is answered as the document says", async () => {
   await judged("GET", "/nodes/none/drain");
   for (const body of [{}, { deadline_seconds: 5 }, { deadline_seconds: -1 }])

@@ -99,6 +99,8 @@ async function cluster() {
         services,
         files: null,
         owner: () => owner,
+        nodeId: name,
+        reconciler: { reconcile: async () => ({ differences: [], hasMore: false }) },
         nodes: nodeReads(database),
         peers,
         host: { accept: (connection) => connection.close() },

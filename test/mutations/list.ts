@@ -17,6 +17,7 @@ import type { Mutation } from "./mutation.ts";
 import { nodeChangesMutations } from "./node-changes.ts";
 import { nodesMutations } from "./nodes.ts";
 import { postgresMutations } from "./postgres.ts";
+import { reconcileMutations } from "./reconcile.ts";
 import { serviceMutations } from "./services.ts";
 import { sharedWorkMutations } from "./shared-work.ts";
 import { simulatedGatewayMutations } from "./simulated-gateway.ts";
@@ -33,6 +34,7 @@ export const mutations: readonly Mutation[] = [
   ...nodesMutations,
   ...drainMutations,
   ...nodeChangesMutations,
+  ...reconcileMutations,
   ...doorMutations,
   ...launchMutations,
   ...httpMutations,

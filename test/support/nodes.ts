@@ -58,6 +58,8 @@ export async function startNode(
     messageBytesMax: MESSAGE_BYTES_MAX,
     routes: nodeService({
       owner: () => owner,
+      nodeId: "node_b",
+      reconcile: async () => ({ differences: [], hasMore: false }),
       version: "1.2.3",
       engine,
       feed,

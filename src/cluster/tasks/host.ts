@@ -10,6 +10,7 @@ import type { DeclaredOutput } from "../../engine/graph.ts";
 import { type Clock, type EngineLog, type Slots, slotsKey } from "../../engine/ports.ts";
 import type {
   Lease,
+  RunningAttempt,
   TaskEvent,
   TaskListener,
   TaskOutcome,
@@ -54,8 +55,7 @@ export interface HostParts {
 /** How keys of other nodes' attempts begin in this node's slots. */
 export const FOREIGN = "@";
 
-interface Attempt {
-  readonly ref: TaskRef;
+interface Attempt extends RunningAttempt {
   readonly session: Session;
   readonly outputs: readonly DeclaredOutput[];
 }
@@ -92,8 +92,8 @@ export class TaskHost implements TaskListener {
   }
 
   /** The attempts that run here, those included that were asked to end. */
-  get refs(): readonly TaskRef[] {
-    return Array.from(this.#attempts.values(), ({ ref }) => ref);
+  get attempts(): readonly RunningAttempt[] {
+    return Array.from(this.#attempts.values(), ({ ref, runId }) => ({ ref, runId }));
   }
 
   /** The files that the manifest of a job calls its outputs, while an attempt of it runs here. */
@@ -360,7 +360,7 @@ export class TaskHost implements TaskListener {
         return;
       case "start": {
         const { task, outputs } = message;
-        this.#attempts.set(slotsKey(task.ref), { ref: task.ref, session, outputs });
+        this.#attempts.set(slotsKey(task.ref), { ref: task.ref, runId: task.runId, session, outputs });
         runner.start(task);
         // Its slots were granted before.
         if (this.#isOverdue) runner.stop(task.ref);

@@ -17,6 +17,7 @@ import * as nodeChanges from "../resources/node-changes.ts";
 import * as nodeDrain from "../resources/node-drain.ts";
 import * as nodes from "../resources/nodes.ts";
 import * as operations from "../resources/operations.ts";
+import * as reconcile from "../resources/reconcile.ts";
 import * as results from "../resources/results.ts";
 import * as retention from "../resources/retention.ts";
 import * as runDashboard from "../resources/run-dashboard.ts";
@@ -31,6 +32,7 @@ const resources = [
   system,
   nodeDrain,
   nodeChanges,
+  reconcile,
   doctor,
   retention,
   metrics,
