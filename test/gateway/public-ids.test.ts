@@ -227,6 +227,11 @@ async function system(): Promise<void> {
   await say("GET", `${node}/drain`);
   for (const verb of ["drain", "undrain"]) await say("POST", `${node}/${verb}`, { body: {} });
   await say("POST", `${node}/maintenance`, { body: { enabled: false } });
+  await say("POST", `${node}/reconcile`, { body: {} });
+  for (const change of ["add", "remove", "leave"])
+    await say("POST", `/api/v1/system/cluster/nodes:${change}`, {
+      body: change === "leave" ? {} : { name: "n" },
+    });
   await say("POST", "/api/v1/system/gc", { body: { dry_run: true } });
   await say("GET", "/openapi.json");
   await say("GET", "/docs");
