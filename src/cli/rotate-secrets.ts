@@ -127,14 +127,15 @@ function print(call: Call, report: Report): number {
     );
   }
   if (unreadable + damagedRows > 0) return exitCodes.failure;
+  const backup = report.isShared ? "pg_dump" : "`troupe backup`";
   if (report.isFile && report.isShared)
     terminal.note(
       "Copy secret.key into the SVC_HOME of every other node before its start: it is refused without it.",
     );
   terminal.note(
     report.isFile
-      ? "The old key is no longer in secret.key. Backups made before need it: make a new one with `troupe backup`."
-      : "No stored value needs the other keys: remove them. Backups made before need them: make a new one with `troupe backup`.",
+      ? `The old key is no longer in secret.key. Backups made before need it: make a new one with ${backup}.`
+      : `No stored value needs the other keys: remove them. Backups made before need them: make a new one with ${backup}.`,
   );
   return exitCodes.success;
 }
