@@ -11,6 +11,7 @@ import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { type Core, openCore, type StartOptions } from "./core.ts";
 import { openGateway } from "./gateway.ts";
+import { joinOf } from "./join.ts";
 import { nodesShown } from "./own-node.ts";
 import { openMetrics, type Served, serve } from "./serving.ts";
 import { programVersion } from "./version.ts";
@@ -20,10 +21,17 @@ export type { Served, StartOptions };
 export interface RunningProgram extends Served {
   /** Runtime jobs that have not ended. */
   openJobs(): number;
-  /** Resolves, with the reason, when the program is to end although nobody has stopped it. */
-  readonly ending: Promise<string>;
+  /** Resolves when the program is to end although nobody has stopped it. */
+  readonly ending: Promise<ProgramEnd>;
   /** Drains and stops: running jobs stay open for the next start. May be called twice. */
   close(): Promise<void>;
+}
+
+export interface ProgramEnd {
+  /** For people. */
+  readonly reason: string;
+  /** What is to be done once the program has ended, before it starts again; null: it stays ended. */
+  readonly again: (() => Promise<void>) | null;
 }
 
 /** What a program that does not have its process to itself is given in place of the process's. */
@@ -65,11 +73,15 @@ export async function startProgram(
   const umask = process.umask(0o077);
   undo.defer(() => void process.umask(umask));
   const log = openLog(config, surroundings.logTo ?? pino.destination(2));
-  const ending = Promise.withResolvers<string>();
-  const core = await openCore(config, options, { log, end: ending.resolve }, undo);
+  const ending = Promise.withResolvers<ProgramEnd>();
+  const end = (reason: string) => ending.resolve({ reason, again: null });
+  const core = await openCore(config, options, { log, end }, undo);
   const { engine, runner, cleanup } = core;
-  await exportTraces(core, surroundings.env ?? process.env, undo);
-  const gateway = openGateway(config, core);
+  const env = surroundings.env ?? process.env;
+  await exportTraces(core, env, undo);
+  const again = (between: () => Promise<void>) =>
+    ending.resolve({ reason: "This program joins a cluster: it starts again as a node.", again: between });
+  const gateway = openGateway(config, core, joinOf({ config, env, home: core.home, key: core.key, again }));
   const stopping = new AbortController();
   const waits = new Waits({ feed: core.feed, clock: systemClock, stopping: stopping.signal });
   const servers: FastifyInstance[] = [];
@@ -98,6 +110,7 @@ export async function startProgram(
   const metrics = openMetrics(core, { streams, waits, nodes }, undo);
   const serving = { servers, streams, waits, nodes, metrics, stopping: stopping.signal };
   await core.node?.join(() => gateway.programLost());
+  await gateway.nodeChanges.bringJoin();
   const served = await serve(config, core, gateway, serving);
   core.runEvents.servedAt(served.gatewayUrl);
   if (core.node !== null) await core.node.start();

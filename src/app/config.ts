@@ -3,12 +3,14 @@
 // - The type, the defaults, the checks and what `troupe config` prints all come from the table in config-table.ts.
 // - Every wrong value is reported, each in one line that names the variable, the problem and an example.
 // - The result is frozen; nothing reads the environment after it.
-// - An empty variable counts as unset.
+// - An empty variable counts as unset. Of one that is unset, a home that has joined a cluster may have a value.
 // - A secret is never shown: not by describeConfig, and not in a problem.
 
 import { isEvery, isLoopback } from "../lib/addresses.ts";
 import { nearestName } from "../lib/text.ts";
+import { type ClusterFile, readClusterFile } from "../store/cluster-file.ts";
 import type { S3Credentials } from "../store/shared/s3-requests.ts";
+import { StoreUnusable } from "../store/sql/database.ts";
 import { bucketCredentials } from "./bucket-credentials.ts";
 import { databaseSecrets, WrongValue } from "./config-parsers.ts";
 import { type Setting, UNSET } from "./config-setting.ts";
@@ -36,6 +38,8 @@ export interface Config extends Values {
   readonly secretTexts: readonly string[];
   /** Names of the variables that were set. */
   readonly fromEnvironment: readonly string[];
+  /** Names of those that are not set, and that the home has a value of (cluster-file.ts). */
+  readonly fromHome: readonly string[];
 }
 
 export type { LogLevel } from "./config-table.ts";
@@ -50,6 +54,7 @@ export type LoadedConfig =
  * In `runtime`, `apiPort` and `apiHost` are where the runtime API listens, and `runtimeApiPort` and
  * `runtimeApiHost` have the same values: SVC_API_PORT wins, then SVC_RUNTIME_API_PORT, then 4000.
  *
+ * @param joined what makes the home a node, in place of its own file; null: nothing
  * @returns `ok` with a frozen configuration, or `invalid` with one line per problem (the caller prints them and
  *   exits with 2). `warnings` are lines about variables that are probably misspelt.
  *
@@ -58,17 +63,28 @@ export type LoadedConfig =
 export function loadConfig(
   env: Readonly<Record<string, string | undefined>>,
   command: Command,
+  joined?: ClusterFile | null,
 ): LoadedConfig {
   const problems: string[] = [];
   const values: Record<string, unknown> = {};
   const fromEnvironment: string[] = [];
+  const fromHome: string[] = [];
+  let ofHome: Readonly<Record<string, string>> = {};
+  try {
+    ofHome = variablesOf(joined === undefined ? readClusterFile(homeOf(env)) : joined);
+  } catch (error) {
+    // A home that is none is a problem below; a command that only talks to a server may be another user's.
+    if (error instanceof StoreUnusable && command !== "client") problems.push(error.message);
+  }
   for (const [key, entry] of Object.entries<Setting<unknown>>(table)) {
-    const text = env[entry.variable]?.trim() ?? "";
+    const { variable } = entry;
+    const given = env[variable]?.trim() ?? "";
+    const text = given === "" ? (ofHome[variable] ?? "") : given;
     if (text === "") {
       values[key] = entry.fallback();
       continue;
     }
-    fromEnvironment.push(entry.variable);
+    (given === "" ? fromHome : fromEnvironment).push(variable);
     try {
       values[key] = entry.parse(text);
     } catch (error) {
@@ -84,7 +100,7 @@ export function loadConfig(
   // A command that only talks to a server needs none.
   if (wrong !== null && command !== "client") return { kind: "invalid", problems: [wrong], warnings };
   const credentials = typeof found === "string" ? null : found;
-  const config = settle(values as Values, command, fromEnvironment, credentials);
+  const config = settle(values as Values, command, { fromEnvironment, fromHome }, credentials);
   const conflicts = checkRelations(config);
   if (conflicts.length > 0) return { kind: "invalid", problems: conflicts, warnings };
   return { kind: "ok", config, warnings };
@@ -93,7 +109,7 @@ export function loadConfig(
 function settle(
   values: Values,
   command: Command,
-  fromEnvironment: readonly string[],
+  { fromEnvironment, fromHome }: Pick<Config, "fromEnvironment" | "fromHome">,
   blobCredentials: S3Credentials | null,
 ): Config {
   const isSet = (variable: string) => fromEnvironment.includes(variable);
@@ -124,14 +140,33 @@ function settle(
     blobCredentials,
     secretTexts: Object.freeze([...secrets, ...databaseSecrets(values.databaseUrl)]),
     fromEnvironment: Object.freeze(fromEnvironment),
+    fromHome: Object.freeze(fromHome),
   });
+}
+
+function homeOf(env: Readonly<Record<string, string | undefined>>): string {
+  const text = env.SVC_HOME?.trim() ?? "";
+  return text === "" ? table.home.fallback() : table.home.parse(text);
+}
+
+/** What a home that has joined a cluster has in place of variables. */
+function variablesOf(file: ClusterFile | null): Readonly<Record<string, string>> {
+  if (file === null) return {};
+  const { database_url: url, name, labels, address } = file;
+  const given = Object.entries(labels).map(([label, value]) => `${label}=${value}`);
+  return {
+    SVC_DATABASE_URL: url,
+    SVC_NODE_NAME: name,
+    SVC_NODE_LABELS: given.join(","),
+    SVC_NODE_ADDRESS: address ?? "",
+  };
 }
 
 /** One row of `troupe config`. */
 export interface ConfigRow {
   readonly variable: string;
   readonly value: string;
-  readonly from: "default" | "environment";
+  readonly from: "default" | "environment" | "cluster.json";
   readonly meaning: string;
 }
 
@@ -142,10 +177,15 @@ export function describeConfig(config: Config): readonly ConfigRow[] {
     return {
       variable: entry.variable,
       value: entry.show === undefined ? showPlain(value) : entry.show(value),
-      from: config.fromEnvironment.includes(entry.variable) ? "environment" : "default",
+      from: sourceOf(config, entry.variable),
       meaning: entry.meaning,
     };
   });
+}
+
+function sourceOf({ fromEnvironment, fromHome }: Config, variable: string): ConfigRow["from"] {
+  if (fromEnvironment.includes(variable)) return "environment";
+  return fromHome.includes(variable) ? "cluster.json" : "default";
 }
 
 function showPlain(value: unknown): string {

@@ -33,6 +33,7 @@ import { ConfigurationSecrets } from "../security/configuration.ts";
 import { openSecretKey } from "../security/secret-key.ts";
 import { ServiceRegistry } from "../services/registry.ts";
 import { Services } from "../services/services.ts";
+import { settleNode } from "../store/cluster-file.ts";
 import { openHome, pathsOpenToOthers } from "../store/home.ts";
 import { homeLeftovers } from "../store/home-leftovers.ts";
 import { openNodeIdentity } from "../store/node-identity.ts";
@@ -89,6 +90,7 @@ export async function openCore(
   };
   const home = openHome(config.home);
   undo.defer(() => home.release());
+  await settleNode(home.path);
   const open = pathsOpenToOthers(home.path, { fix: true });
   if (open.length > 0) {
     log.warn(
@@ -239,7 +241,8 @@ export async function openCore(
     log: engineLog,
   });
   const ofServices = { serviceRegistry, services };
-  const door = await node?.openDoor({ ...doorParts, ...ofServices, files, reconciler, log: engineLog });
+  const doorGiven = { ...doorParts, ...ofServices, files, reconciler, log: engineLog };
+  const door = await node?.openDoor(doorGiven, key.texts);
   const control = door?.control ?? engine;
   const reconcileOwn: ReconcileNode = async (asked, fix) =>
     asked === nodeId ? reconciler.reconcile(fix) : null;

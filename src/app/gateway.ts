@@ -12,6 +12,7 @@ import { Launcher } from "../launch/launcher.ts";
 import { RunEnds } from "../launch/run-ends.ts";
 import { Runs } from "../launch/runs.ts";
 import { KeyedMutex } from "../lib/async.ts";
+import type { Join } from "../nodes/joining.ts";
 import { NodeChanges } from "../nodes/node-changes.ts";
 import { Takeover } from "../operations/takeover.ts";
 import { sqlRecordCounter } from "../store/sql/definitions.ts";
@@ -20,11 +21,12 @@ import { openBlueprints } from "./blueprints.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Core } from "./core.ts";
+import { joinedOf } from "./joined.ts";
 
 export type Gateway = ReturnType<typeof openGateway>;
 
 /** Durable jobs and their runs. They are maintained whatever API is served: their runs are the engine's. */
-export function openGateway(config: Config, core: Core) {
+export function openGateway(config: Config, core: Core, join: Join) {
   const { bundles, engine, control, feed, secrets, store, ownership, gatewayRecords: records } = core;
   const { engineLog: log, webUiPorts } = core;
   const clock = systemClock;
@@ -82,10 +84,19 @@ export function openGateway(config: Config, core: Core) {
   const nodeChanges = new NodeChanges({
     records: opened.operationRecords,
     write: (work) => records.write(work),
-    cluster:
+    place:
       node === null || sharedByNodes === null
-        ? null
-        : { nodeId: node.nodeId, orders: node.orders, reads: sharedByNodes.reads, sealingKeyId: core.key.id },
+        ? { kind: "alone", join }
+        : {
+            kind: "node",
+            cluster: {
+              nodeId: node.nodeId,
+              orders: node.orders,
+              reads: sharedByNodes.reads,
+              sealingKeyId: core.key.id,
+              joined: joinedOf(core.home),
+            },
+          },
     ownership,
     feed,
     clock,

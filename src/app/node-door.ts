@@ -10,6 +10,7 @@ import { RemoteControl } from "../cluster/remote-control.ts";
 import { type ReconcileNode, remoteReconcile } from "../cluster/remote-reconcile.ts";
 import { nodesWithServices } from "../cluster/remote-services.ts";
 import type { TaskHost } from "../cluster/tasks/host.ts";
+import type { WelcomesParts } from "../cluster/welcomes.ts";
 import type { NodeCredentials } from "../cluster/wire/credentials.ts";
 import type { Peers } from "../cluster/wire/peers.ts";
 import { type NodeServer, startNodeServer } from "../cluster/wire/server.ts";
@@ -49,6 +50,8 @@ export interface NodeDoorParts {
   readonly peers: Peers;
   /** What runs other nodes' attempts here. */
   readonly host: Pick<TaskHost, "accept">;
+  /** For programs that join. */
+  readonly welcomes: WelcomesParts;
   readonly credentials: NodeCredentials;
   readonly messageBytesMax: number;
   readonly reconciler: Pick<Reconciler, "reconcile">;
@@ -89,6 +92,7 @@ export async function openNodeDoor(
     feed,
     host,
     services: serviceRegistry,
+    welcomes: parts.welcomes,
     bytes: parts.files?.source ?? null,
   });
   parts.files?.askAlso(new NodeBytes({ peers, nodes: parts.nodes, owner, clock: systemClock, log }));
@@ -103,13 +107,13 @@ export async function openNodeDoor(
   };
 }
 
-/** @param secret that the database keeps for its nodes, as hexadecimal digits */
+/** @param secret that the database keeps for its nodes, as hexadecimal digits; null for a program that joins */
 export function credentialsOf(
   { nodeTlsCert: cert, nodeTlsKey: key, nodeTlsCa: ca }: Config,
-  secret: string,
+  secret: string | null,
 ): NodeCredentials {
   if (cert === null || key === null || ca === null)
-    return { kind: "secret", secret: Buffer.from(secret, "hex") };
+    return secret === null ? { kind: "joiner" } : { kind: "secret", secret: Buffer.from(secret, "hex") };
   return { kind: "certificates", cert: cert.pem, key: key.pem, ca: ca.pem };
 }
 

@@ -122,7 +122,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     ended: () => runner.ended(),
     mayRunUntil: (steadyMs) => runner.mayRunUntil(steadyMs, () => membership.check()),
   };
-  const { reads } = shared;
+  const { reads, expected } = shared;
   const orders: NodeOrders = {
     find: reads.find,
     async order(asked, order) {
@@ -139,18 +139,23 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     orders,
     names: nodeNames(ownNode, (other) => watch.nameOf(other)),
     tasks,
-    /** Listens for the other nodes. @returns what reaches jobs and nodes wherever they are. @throws StartFailed */
+    /**
+     * Listens for the other nodes.
+     *
+     * @param keys for programs that join
+     * @returns what reaches jobs and nodes wherever they are
+     * @throws StartFailed
+     */
     async openDoor(
       door: Omit<
         NodeDoorParts,
-        "nodeId" | "owner" | "nodes" | "peers" | "host" | "credentials" | "messageBytesMax"
+        "nodeId" | "owner" | "nodes" | "peers" | "host" | "welcomes" | "credentials" | "messageBytesMax"
       >,
+      keys: readonly string[],
     ): Promise<Pick<NodeDoor, "control" | "reconcileNode">> {
-      const opened = await openNodeDoor(
-        config,
-        { ...door, nodeId, owner, nodes: reads, peers, host: tasks.host, credentials, messageBytesMax },
-        undo,
-      );
+      const welcomes = { expected, shared: { databaseUrl: config.databaseUrl ?? "", keys } };
+      const own = { nodeId, owner, nodes: reads, peers, host: tasks.host, welcomes };
+      const opened = await openNodeDoor(config, { ...door, ...own, credentials, messageBytesMax }, undo);
       address = opened.address;
       return opened;
     },

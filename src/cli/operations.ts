@@ -97,6 +97,7 @@ const names = {
   blueprint_removal: "removal of",
   node_removal: "removal of",
   node_leave: "departure of",
+  node_join: "joining of",
 } as const satisfies Record<Operation["kind"], string>;
 
 function whatOf({ kind, target }: Pick<Operation, "kind" | "target">): string {

@@ -17,28 +17,46 @@ export const runtime = (call: Call) => serve(call, "runtime");
 
 async function serve(call: Call, command: "up" | "gateway" | "runtime"): Promise<number> {
   const { terminal } = call;
-  const config = configFor(call, command);
+  let config = configFor(call, command);
   const interrupts = listenForInterrupts(() => {
     terminal.note("Stopped immediately. What was acknowledged is kept; open jobs resume at the next start.");
     process.exit(exitCodes.interrupted);
   });
   try {
-    const server = await startServer(config, {
+    let options: StartOptions = {
       newDatabase: call.flag("new-database") === true,
       newKey: call.flag("new-key") === true,
       acceptDataLoss: call.flag("accept-data-loss") === true,
-    });
-    announce(call, config, server);
-    if (server.gatewayUrl !== null) await warnAboutCatalog(call, config);
-    const reason = await Promise.race([aborted(interrupts.signal), server.ending]);
-    if (reason !== undefined) terminal.note(reason);
-    terminal.note(stopNotice(server));
-    await server.close();
-    terminal.note("Stopped.");
-    return reason === undefined ? exitCodes.success : exitCodes.left;
+    };
+    for (;;) {
+      const server = await startServer(config, options);
+      announce(call, config, server);
+      if (server.gatewayUrl !== null) await warnAboutCatalog(call, config);
+      const end = await Promise.race([aborted(interrupts.signal), server.ending]);
+      if (end !== undefined) terminal.note(end.reason);
+      terminal.note(stopNotice(server));
+      await server.close();
+      terminal.note("Stopped.");
+      if (end?.again == null) return end === undefined ? exitCodes.success : exitCodes.left;
+      // What prevents it leaves the program as it was.
+      await end.again().catch((error: unknown) => terminal.note(cleanText(String(error))));
+      options = {};
+      config = { ...configFor(call, command), ...portsOf(config, server) };
+    }
   } finally {
     interrupts.release();
   }
+}
+
+/** Any free port stays the one that clients know. */
+function portsOf({ apiPort, runtimeApiPort, command }: Config, { gatewayUrl, runtimeUrl }: Served) {
+  const portOf = (url: string | null, otherwise: number) =>
+    url === null ? otherwise : Number(new URL(url).port);
+  const runtimePort = portOf(runtimeUrl, runtimeApiPort);
+  return {
+    apiPort: command === "runtime" ? runtimePort : portOf(gatewayUrl, apiPort),
+    runtimeApiPort: runtimePort,
+  };
 }
 
 /**

@@ -7,12 +7,14 @@ import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { EngineUnavailable, JobUnwritable } from "../engine/batch.ts";
 import type { JobControl } from "../engine/job-control.ts";
+import { JournalUnavailable } from "../engine/journal.ts";
 import type { EventFeed } from "../runs/feed.ts";
 import type { ServiceRegistry } from "../services/registry.ts";
 import { type ByteSource, BytesRefused } from "./bytes.ts";
 import type { Reconciliation } from "./reconcile.ts";
 import type { TaskHost } from "./tasks/host.ts";
 import type { FromHost, FromOwner } from "./tasks/messages.ts";
+import { NotWelcome, type WelcomesParts, welcome } from "./welcomes.ts";
 import { bytesToWire } from "./wire/bytes.ts";
 import {
   actionFromWire,
@@ -34,6 +36,7 @@ import {
   type TasksResponse,
   TasksResponseSchema,
   type WatchResponse,
+  WelcomeResponseSchema,
 } from "./wire/gen/svc/node/v1/node_pb.ts";
 import { foundToWire, pageFromWire, serviceToWire } from "./wire/services.ts";
 import { TaskStream } from "./wire/task-stream.ts";
@@ -53,10 +56,12 @@ export interface NodeServiceParts {
   readonly reconcile: (fix: boolean) => Promise<Reconciliation>;
   /** What the jobs of this node offer. */
   readonly services: Pick<ServiceRegistry, "list" | "find">;
+  /** For programs that join. */
+  readonly welcomes: WelcomesParts;
 }
 
 export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) => void {
-  const { owner, version, engine, feed, bytes, host, services } = parts;
+  const { owner, version, engine, feed, bytes, host, services, welcomes } = parts;
   const isHeld = (asked: { readonly owner: string; readonly jobId: string }) =>
     asked.owner === owner() && engine.holds(asked.jobId);
   return (router) =>
@@ -120,6 +125,16 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
           differences: differences.map((one) => create(DifferenceSchema, one)),
           hasMore,
         });
+      },
+
+      async welcome(request) {
+        try {
+          return create(WelcomeResponseSchema, await welcome(welcomes, request));
+        } catch (error) {
+          if (error instanceof NotWelcome) throw new ConnectError(error.message, Code.PermissionDenied);
+          if (error instanceof JournalUnavailable) throw new ConnectError(error.message, Code.Unavailable);
+          throw error;
+        }
       },
     });
 }

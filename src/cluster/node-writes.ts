@@ -8,6 +8,16 @@ export interface ExpectedNode {
   readonly verifier: string;
 }
 
+/** Those that may still join. All throw JournalUnavailable. */
+export interface ExpectedNodes {
+  /** @returns null when it is not expected any more, or somebody has guessed at its token */
+  find(nodeId: string): Promise<ExpectedNode | null>;
+  /** Somebody has asked without its token. */
+  failed(nodeId: string): Promise<void>;
+  /** Has it join by a program. @returns false when it is not expected, or another program has joined as it */
+  use(nodeId: string, verifier: string, joiner: string): Promise<boolean>;
+}
+
 /** The part of a transaction that changes which nodes there are. */
 export interface NodeWrites {
   /** The id with which a node of this name is to come; null when there is a node of this name that was not removed. */

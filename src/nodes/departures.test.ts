@@ -81,8 +81,8 @@ test("a node goes when it says that nothing is left, and knew that it is drained
   await world.look({ heartbeatAtMs: 4, jobsOwned: 0, tasksRunning: 1 });
   assert.deepEqual(world.done, ["drain"]);
   await world.look({ heartbeatAtMs: 5, tasksRunning: 0 });
-  await ending;
   assert.deepEqual(world.done, ["drain", "end"]);
+  await ending;
 });
 
 test("a node goes when what is left does not end behind its deadline", async () => {
@@ -91,8 +91,8 @@ test("a node goes when what is left does not end behind its deadline", async () 
   for (const heartbeatAtMs of [2, 3, 75_000]) await world.look({ heartbeatAtMs, jobsOwned: 1 });
   assert.deepEqual(world.done, ["drain"]);
   await world.look({ heartbeatAtMs: 75_001 });
-  await ending;
   assert.deepEqual(world.done, ["drain", "remove"]);
+  await ending;
 });
 
 test("a node that is lost meanwhile goes at once, and so does one that is forced to", async () => {
@@ -108,6 +108,7 @@ test("a node whose drain is taken back stays, also for a program that has taken 
   const world = new World();
   const ending = world.run("remove");
   await world.look({ drainUntilMs: null, status: "ready" });
+  assert.deepEqual(world.done, ["drain"]);
   await assert.rejects(ending, { code: "node_stays", message: /its drain was taken back/ });
   await assert.rejects(world.run("remove"), { code: "node_stays" });
   assert.deepEqual(world.done, ["drain"]);
@@ -117,6 +118,7 @@ test("a node whose program starts again has not left, and is asked again if it i
   const world = new World();
   const leaving = world.run();
   await world.look({ owner: "n1/2", drainUntilMs: null, status: "ready" });
+  assert.deepEqual(world.done, ["drain"]);
   await assert.rejects(leaving, { code: "node_stays", message: /its program was started again/ });
   const removing = world.run("remove");
   for (const heartbeatAtMs of [6, 7, 8]) await world.look({ heartbeatAtMs });

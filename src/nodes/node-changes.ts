@@ -1,14 +1,16 @@
 // Requests that change which nodes a cluster has. A node is expected in the transaction of the request; what takes time is an
 // operation, whose target is the node's id.
 
-import { makeToken, tokenText, verifierOf } from "../cluster/join-token.ts";
+import { makeToken, parseToken, tokenText, verifierOf } from "../cluster/join-token.ts";
 import { isLiving, type NodeOrders, type NodeReads, type NodeRecord } from "../cluster/nodes.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import { DomainError } from "../lib/domain-error.ts";
+import { isOpen } from "../operations/operation-change.ts";
 import { Operations, type OperationsParts } from "../operations/operations.ts";
 import type { Operation } from "../operations/records.ts";
 import { type ChangeWrites, Departures } from "./departures.ts";
+import { type Join, Joined, Joining, type JoiningOperation, type JoinRequest } from "./joining.ts";
 
 /** How long a node is expected. */
 const EXPECTED_MS = 60 * 60 * 1_000;
@@ -20,11 +22,15 @@ export interface ClusterParts {
   readonly reads: Pick<NodeReads, "present" | "named">;
   /** Of the key that encrypts, as hexadecimal digits. */
   readonly sealingKeyId: string;
+  /** The operation by which this program has joined; null once it has ended. */
+  readonly joined: (JoiningOperation & { done(): void }) | null;
 }
 
 export interface NodeChangesParts extends Omit<OperationsParts<ChangeWrites>, "handlers"> {
-  /** Null for a program that shares its database with nobody. */
-  readonly cluster: ClusterParts | null;
+  /** A program that shares its database with nobody may join a cluster. */
+  readonly place:
+    | { readonly kind: "node"; readonly cluster: ClusterParts }
+    | { readonly kind: "alone"; readonly join: Join };
   readonly clock: Clock;
 }
 
@@ -41,24 +47,50 @@ export type WriteChange = (writes: ChangeWrites) => Promise<Operation>;
 export class NodeChanges {
   readonly #parts: NodeChangesParts;
   readonly #operations: Operations<ChangeWrites>;
+  readonly #joining: Joining | null;
 
   constructor(parts: NodeChangesParts) {
     this.#parts = parts;
-    const { cluster, clock } = parts;
-    this.#operations = new Operations<ChangeWrites>({
-      ...parts,
-      handlers:
-        cluster === null
-          ? {}
-          : {
-              node_removal: new Departures({ orders: cluster.orders, clock }, "remove"),
-              node_leave: new Departures({ orders: cluster.orders, clock }, "end"),
-            },
-    });
+    const { place } = parts;
+    this.#joining = place.kind === "node" ? null : new Joining(place.join, parts.records);
+    const handlers =
+      this.#joining === null ? this.#handlersOf(this.#cluster()) : { node_join: this.#joining };
+    this.#operations = new Operations<ChangeWrites>({ ...parts, handlers });
   }
 
+  #handlersOf({ orders, joined }: ClusterParts) {
+    const { clock } = this.#parts;
+    return {
+      node_removal: new Departures({ orders, clock }, "remove"),
+      node_leave: new Departures({ orders, clock }, "end"),
+      node_join: new Joined(orders, (operationId) => {
+        if (operationId === joined?.operation.operationId) joined.done();
+      }),
+    };
+  }
+
+  /** Begins what is open and this program's. */
   recover(): Promise<void> {
     return this.#operations.recover();
+  }
+
+  /**
+   * Brings the operation by which this program has joined into the database of the cluster, unless it is there. To be called
+   * once the node is registered, and before anybody is answered.
+   */
+  async bringJoin(): Promise<void> {
+    const { place, records, write, ownership } = this.#parts;
+    if (place.kind !== "node" || place.cluster.joined === null) return;
+    const { operation, events, done } = place.cluster.joined;
+    const known = await records.operation(operation.operationId);
+    if (known !== null && !isOpen(known)) done();
+    if (known !== null) return;
+    await write(async ({ operations }) => {
+      const own = { ...operation, owner: ownership.owner() };
+      const [first = "", ...others] = events;
+      await operations.insert({ ...own, eventSeq: 1 }, first);
+      for (const [n, line] of others.entries()) await operations.save({ ...own, eventSeq: n + 2 }, line);
+    });
   }
 
   stop(): Promise<void> {
@@ -103,6 +135,46 @@ export class NodeChanges {
     return this.#departure("node_leave", await this.#find(this.#cluster().nodeId), request);
   }
 
+  /**
+   * @param token as it was shown
+   * @throws DomainError `validation_failed`; `conflict` when the program cannot join; from what it returns `node_busy`
+   */
+  async prepareJoin(token: string, request: Omit<JoinRequest, "token">): Promise<WriteChange> {
+    const known = parseToken(token);
+    if (known === null) {
+      const message = "is not a join token; `troupe node add NAME` makes one";
+      throw new DomainError("validation_failed", `The token ${message}.`, [
+        { path: "/token", code: "invalid_value", message },
+      ]);
+    }
+    const { place, records } = this.#parts;
+    if (place.kind === "node") {
+      const { nodeId } = place.cluster;
+      const { rows } = await records.operations({ target: nodeId, status: null, limit: 100, after: null });
+      const before = rows.find(({ kind }) => kind === "node_join");
+      if (known.nodeId === nodeId && before !== undefined) return async () => before;
+      throw new DomainError("conflict", `This program is node ${nodeId} of a cluster already.`);
+    }
+    const mistakes = place.join.mistakes(request);
+    if (mistakes.length > 0)
+      throw new DomainError("validation_failed", "The program cannot join with these addresses.", mistakes);
+    const content = place.join.content();
+    if (content.length > 0) throw notEmpty(content);
+    const joining = this.#joining!;
+    return async (writes) => {
+      const { nodeId } = joining;
+      if (nodeId !== null && nodeId !== known.nodeId && (await writes.operations.open(nodeId)) !== null)
+        throw new DomainError("conflict", `This program is about to join a cluster as node ${nodeId}.`);
+      const operation = await this.#operations.request(writes, {
+        kind: "node_join",
+        target: known.nodeId,
+        request: {},
+      });
+      joining.ask(operation.operationId, { ...request, token: known });
+      return operation;
+    };
+  }
+
   async #departure(
     kind: "node_removal" | "node_leave",
     node: NodeRecord,
@@ -138,8 +210,8 @@ export class NodeChanges {
   }
 
   #cluster(): ClusterParts {
-    const { cluster } = this.#parts;
-    if (cluster !== null) return cluster;
+    const { place } = this.#parts;
+    if (place.kind === "node") return place.cluster;
     throw notClustered();
   }
 }
@@ -156,6 +228,13 @@ async function someStays({ operations }: ChangeWrites, nodes: readonly NodeRecor
   for (const { nodeId } of nodes) if ((await operations.open(nodeId)) === null) return true;
   return false;
 }
+
+const notEmpty = (content: readonly string[]) =>
+  new DomainError(
+    "conflict",
+    `SVC_HOME of this program holds ${content.join(", ")}, which the cluster would not have. Join with a program whose SVC_HOME is empty; ` +
+      "or, to begin a cluster with what is here, move it into an empty database with `troupe store copy`.",
+  );
 
 const nameTaken = (name: string) =>
   new DomainError(

@@ -43,6 +43,15 @@ export const operationFailures = {
     meaning:
       "The node's drain was taken back, or its program was started again, before it had left; ask again if it is to go.",
   },
+  join_failed: {
+    retryable: true,
+    meaning: "The program could not join the cluster; the detail says why. It goes on as before.",
+  },
+  join_interrupted: {
+    retryable: true,
+    meaning:
+      "The program ended, or was given work, before it had joined; ask again, with the same token while it is good.",
+  },
   disk_full: { retryable: true, meaning: "The disk of SVC_HOME is full; free some space, then retry." },
   internal: { retryable: true, meaning: "An unexpected error; the server's log has its cause." },
 } as const satisfies Readonly<Record<string, OperationFailureKind>>;

@@ -198,6 +198,7 @@ const busyTexts = {
   blueprint_removal: ["Blueprint", "is being removed"],
   node_removal: ["Node", "is being removed"],
   node_leave: ["Node", "is made to leave"],
+  node_join: ["Node", "is made to join"],
 } as const satisfies Record<OperationKind, readonly [what: string, done: string]>;
 
 export function busy(open: Operation): DomainError {

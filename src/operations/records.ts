@@ -14,6 +14,7 @@ export const operationKinds = [
   "blueprint_removal",
   "node_removal",
   "node_leave",
+  "node_join",
 ] as const;
 export type OperationKind = (typeof operationKinds)[number];
 

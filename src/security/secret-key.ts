@@ -48,6 +48,11 @@ export class SecretKey {
     );
   }
 
+  /** This key and its older ones, as the file has them: for another node of the cluster alone. */
+  get texts(): readonly string[] {
+    return [this, ...this.older].map((key) => key.#bytes.toString("base64"));
+  }
+
   /** @returns 32 bytes for one purpose: the same for the same label, others for another */
   derive(label: string): Buffer {
     return Buffer.from(hkdfSync("sha256", this.#bytes, "", `troupe ${label}`, KEY_BYTES));
@@ -103,7 +108,7 @@ export function keyOfText(text: string): Buffer | null {
 }
 
 /** @returns the first with the others as its older ones; null when a text is no key, or there is none */
-function keyOf(texts: readonly string[]): SecretKey | null {
+export function keyOf(texts: readonly string[]): SecretKey | null {
   const [first, ...older] = texts.map(keyOfText);
   if (first == null || older.includes(null)) return null;
   return new SecretKey(
@@ -154,6 +159,13 @@ async function makeKey(path: string, home: string): Promise<SecretKey> {
   await putKeys(path, [bytes.toString("base64")], (temporary) => link(temporary, path));
   await syncFolder(home);
   return new SecretKey(bytes);
+}
+
+/** Makes these the keys of a home in which nothing is encrypted. */
+export async function putSecretKeys(home: string, keys: readonly string[]): Promise<void> {
+  const path = secretKeyFile(home);
+  await putKeys(path, keys, (temporary) => rename(temporary, path));
+  await syncFolder(home);
 }
 
 /** Puts a new key before those in the file. */

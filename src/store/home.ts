@@ -24,7 +24,15 @@ export const CONTENT_FOLDERS = ["blobs", "bundles", "runs", "evidence", "resourc
 /** In a home: the folder of an unfinished restore. While it exists, the home is incomplete. */
 export const RESTORING = "restoring";
 /** Beside the folders, what must be private in a home. */
-const FILES = ["troupe.db", "troupe.db-wal", "troupe.db-shm", "lock.db", "lock.db-journal", "secret.key"];
+const FILES = [
+  "troupe.db",
+  "troupe.db-wal",
+  "troupe.db-shm",
+  "lock.db",
+  "lock.db-journal",
+  "secret.key",
+  "cluster.json",
+];
 const OTHERS = 0o077;
 const STICKY = 0o1000;
 /** A predecessor that was killed a moment ago may still be on its way out. */
@@ -124,6 +132,13 @@ export function checkHomeState(home: string, options: { readonly newDatabase?: b
   // SQLite would delete the log of an empty database; it may hold all that is left of the lost one.
   if (sizeOf(wal) > 0) renameSync(wal, `${wal}.lost-${statSync(wal).mtimeMs.toFixed(0)}`);
   for (const lost of [`${file}-shm`, commitCountFile(file)]) rmSync(lost, { force: true });
+}
+
+/** Removes the SQLite database of a home that has joined a cluster: nothing was in it. */
+export function removeDatabase(home: string): void {
+  const file = databaseFile(home);
+  for (const path of [file, `${file}-wal`, `${file}-shm`, commitCountFile(file)])
+    rmSync(path, { force: true });
 }
 
 /** The folders of a home that hold what only its database explains. */

@@ -42,6 +42,11 @@ export async function openNodeIdentity(home: string, newId: () => string): Promi
   return { nodeId, isInPlace, settle: isInPlace ? async () => {} : settle };
 }
 
+/** Makes a locked home the home of this node. */
+export async function becomeNode(home: string, nodeId: string): Promise<void> {
+  await writeNodeFile(home, { node_id: nodeId, place: placeOf(home) });
+}
+
 /** The lock of a home keeps other programs out of it, on this machine. */
 function placeOf(home: string): string {
   const boot = textOf(BOOT_ID)?.trim();

@@ -1,5 +1,6 @@
 // The store as the program uses it, whatever the kind of its database.
 
+import type { ExpectedNodes } from "../cluster/node-writes.ts";
 import type { NodeReads, NodeRecords } from "../cluster/nodes.ts";
 import type { Journal } from "../engine/journal.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
@@ -13,6 +14,7 @@ export interface SharedByNodes {
   /** Their rows, to be closed before the store is. @param limitMs how long a call may take */
   nodes(limitMs: number): NodeRecords & { close(): Promise<void> };
   readonly reads: NodeReads;
+  readonly expected: ExpectedNodes;
   /** Removes the rows of nodes that are gone for good. */
   forgetNodes(): Promise<void>;
   /** The garbage that is in a node's home. @param kinds what each node has of its own */

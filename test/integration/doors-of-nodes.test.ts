@@ -103,6 +103,10 @@ async function cluster() {
         reconciler: { reconcile: async () => ({ differences: [], hasMore: false }) },
         nodes: nodeReads(database),
         peers,
+        welcomes: {
+          expected: { find: async () => null, failed: async () => {}, use: async () => false },
+          shared: { databaseUrl: "postgres://host/name", keys: [] },
+        },
         host: { accept: (connection) => connection.close() },
         credentials: SECRET,
         messageBytesMax: MESSAGE_BYTES_MAX,

@@ -66,6 +66,10 @@ export async function startNode(
       bytes: null,
       services: { list: () => [], find: () => ({ kind: "none", hasOthers: false }) },
       host: { accept: (connection) => connection.close() },
+      welcomes: {
+        expected: { find: async () => null, failed: async () => {}, use: async () => false },
+        shared: { databaseUrl: "postgres://host/name", keys: [] },
+      },
       ...given.parts,
     }),
     log: { warn: (_fields, message) => void warnings.push(message) },

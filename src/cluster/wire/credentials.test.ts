@@ -3,10 +3,12 @@
 import assert from "node:assert/strict";
 import { connect } from "node:http2";
 import { after, describe, test } from "node:test";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { credentialsOf, hasOpenssl, makeAuthority } from "../../../test/support/node-certificates.ts";
 import { peersWith, SECRET, startNode } from "../../../test/support/nodes.ts";
 import { until } from "../../../test/support/until.ts";
 import type { NodeCredentials } from "./credentials.ts";
+import type { NodeClient, PeerUnreachable } from "./peers.ts";
 
 const WRONG: NodeCredentials = { kind: "secret", secret: Buffer.alloc(32, 8) };
 
@@ -54,6 +56,31 @@ describe("the secret of the cluster", () => {
   });
 });
 
+describe("a program that joins", () => {
+  const JOINER: NodeCredentials = { kind: "joiner" };
+
+  test("is heard when it asks for its welcome, and for nothing else", async () => {
+    await using node = await startNode();
+    using peers = peersWith(JOINER);
+    const notGood = { nodeId: "node_1", joinerKey: new Uint8Array(32), proof: new Uint8Array(32) };
+    const codeOf = (call: (client: NodeClient) => Promise<unknown>) =>
+      peers.call(node.address, call).then(
+        () => null,
+        (error: PeerUnreachable) => ConnectError.from(error.cause),
+      );
+    const welcomed = await codeOf((client) => client.welcome(notGood));
+    assert.equal(welcomed?.code, Code.PermissionDenied);
+    assert.match(welcomed.rawMessage, /not good any more/);
+    for (const call of [
+      (client: NodeClient) => client.status({}),
+      (client: NodeClient) => client.control({ owner: node.owner, jobId: "j" }),
+      (client: NodeClient) => client.listBytes({}),
+    ])
+      assert.equal((await codeOf(call))?.code, Code.PermissionDenied);
+    assert.deepEqual(node.engine.asked, []);
+  });
+});
+
 describe("certificates of the cluster's authority", { skip: !hasOpenssl() && "there is no openssl" }, () => {
   const own = makeAuthority();
   const other = makeAuthority();
@@ -86,4 +113,5 @@ describe("certificates of the cluster's authority", { skip: !hasOpenssl() && "th
   });
 
   test("do not let in who knows a secret alone", () => refused(here(), SECRET));
+  test("do not let in who joins without one", () => refused(here(), { kind: "joiner" }));
 });

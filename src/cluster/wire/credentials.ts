@@ -4,10 +4,17 @@
 //   the address it called.
 // - On loopback, without certificates: both sides prove that they know the secret which the database keeps, as TLS with a
 //   pre-shared key does it. The secret itself is not sent to a program that listens there.
+// - A program on loopback that joins knows no secret yet: it is let in as a joiner, which may ask for its welcome and for nothing
+//   else (server.ts). What passes then is safe in anybody's hands (welcome.ts).
 
 import type { ConnectionOptions, SecureContextOptions, TlsOptions } from "node:tls";
 
+/** Of a connection's socket: whether its other end is a joiner. */
+const JOINER = Symbol("joiner");
+
 export type NodeCredentials =
+  /** Of a program that joins on loopback; none of a server. */
+  | { readonly kind: "joiner" }
   | { readonly kind: "secret"; readonly secret: Uint8Array }
   /** PEM texts; `ca` signs the nodes' certificates and nothing else. */
   | { readonly kind: "certificates"; readonly cert: string; readonly key: string; readonly ca: string };
@@ -15,6 +22,9 @@ export type NodeCredentials =
 /** Keys of one session do not follow from the secret: one that becomes known later opens no recorded session. */
 const SECRET_CIPHERS = "ECDHE-PSK-CHACHA20-POLY1305";
 const IDENTITY = "troupe";
+const JOINER_IDENTITY = "troupe joiner";
+/** Everybody knows it. */
+const JOINER_SECRET = Buffer.alloc(32);
 
 /** Node takes pre-shared keys with this version only. */
 const SECRET_TLS: SecureContextOptions = {
@@ -27,28 +37,35 @@ export function serverTls(credentials: NodeCredentials): TlsOptions {
   switch (credentials.kind) {
     case "secret": {
       const { secret } = credentials;
-      return { ...SECRET_TLS, pskCallback: (_socket, identity) => (identity === IDENTITY ? secret : null) };
+      return {
+        ...SECRET_TLS,
+        pskCallback(socket, identity) {
+          if (identity !== JOINER_IDENTITY) return identity === IDENTITY ? secret : null;
+          Object.assign(socket, { [JOINER]: true });
+          return JOINER_SECRET;
+        },
+      };
     }
     case "certificates": {
       const { cert, key, ca } = credentials;
       return { cert, key, ca, requestCert: true, rejectUnauthorized: true, minVersion: "TLSv1.3" };
     }
+    case "joiner":
+      throw new Error("A program that joins is no server.");
     default:
       return credentials satisfies never;
   }
 }
 
+/** @param socket as HTTP/2 shows it */
+export const isJoiner = (socket: object): boolean => Reflect.get(socket, JOINER) === true;
+
 export function clientTls(credentials: NodeCredentials): ConnectionOptions {
   switch (credentials.kind) {
-    case "secret": {
-      const { secret } = credentials;
-      return {
-        ...SECRET_TLS,
-        pskCallback: () => ({ identity: IDENTITY, psk: secret }),
-        // There is no certificate that could name the server: it proves itself by the secret.
-        checkServerIdentity: () => undefined,
-      };
-    }
+    case "secret":
+      return withSecret(IDENTITY, credentials.secret);
+    case "joiner":
+      return withSecret(JOINER_IDENTITY, JOINER_SECRET);
     case "certificates": {
       const { cert, key, ca } = credentials;
       return { cert, key, ca, rejectUnauthorized: true, minVersion: "TLSv1.3" };
@@ -56,4 +73,13 @@ export function clientTls(credentials: NodeCredentials): ConnectionOptions {
     default:
       return credentials satisfies never;
   }
+}
+
+function withSecret(identity: string, psk: Uint8Array): ConnectionOptions {
+  return {
+    ...SECRET_TLS,
+    pskCallback: () => ({ identity, psk }),
+    // There is no certificate that could name the server: it proves itself by the secret.
+    checkServerIdentity: () => undefined,
+  };
 }

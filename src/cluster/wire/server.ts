@@ -7,11 +7,14 @@ import { createSecureServer } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { type NodeCredentials, serverTls } from "./credentials.ts";
+import { isJoiner, type NodeCredentials, serverTls } from "./credentials.ts";
+import { NodeService } from "./gen/svc/node/v1/node_pb.ts";
 
 const HANDSHAKE_MS = 5_000;
 const CONNECTIONS_MAX = 1_000;
 const STREAMS_MAX = 10_000;
+/** The one path for programs that are no nodes yet. */
+const WELCOME = `/${NodeService.typeName}/${NodeService.method.welcome.name}`;
 
 export interface NodeServerOptions {
   readonly host: string;
@@ -33,21 +36,25 @@ export interface NodeServer {
 export async function startNodeServer(options: NodeServerOptions): Promise<NodeServer> {
   const { host, port, credentials, messageBytesMax: readMaxBytes, routes, log } = options;
   const stopping = new AbortController();
+  const answer = connectNodeAdapter({
+    routes,
+    readMaxBytes,
+    grpcWeb: false,
+    connect: false,
+    // Nodes are near each other, and lines of events are small.
+    acceptCompression: [],
+    shutdownSignal: stopping.signal,
+  });
   const server = createSecureServer(
     {
       ...serverTls(credentials),
       handshakeTimeout: HANDSHAKE_MS,
       settings: { maxConcurrentStreams: STREAMS_MAX },
     },
-    connectNodeAdapter({
-      routes,
-      readMaxBytes,
-      grpcWeb: false,
-      connect: false,
-      // Nodes are near each other, and lines of events are small.
-      acceptCompression: [],
-      shutdownSignal: stopping.signal,
-    }),
+    (request, response) => {
+      if (request.url === WELCOME || !isJoiner(request.socket)) answer(request, response);
+      else response.writeHead(403).end();
+    },
   );
   server.maxConnections = CONNECTIONS_MAX;
   // Of sockets, and not of sessions: one that is still being made would keep a server that closes waiting for ever.

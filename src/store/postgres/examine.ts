@@ -1,4 +1,4 @@
-// A look at a PostgreSQL server, for `troupe doctor`: it writes no table.
+// A look at a PostgreSQL server, for `troupe doctor` and programs that join a cluster: it writes no table.
 
 import { StoreUnusable } from "../sql/database.ts";
 import { BEGIN, configOf, serverOf } from "./connection.ts";
@@ -51,6 +51,46 @@ export async function examinePostgres(
     return { server, version: found?.version ?? "", clockAheadMs, commitMs: took[COMMITS >> 1]! };
   } catch (error) {
     throw error instanceof StoreUnusable ? error : new StoreUnusable(explain(error, server));
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+export interface ExaminedCluster {
+  readonly sealingKeyId: string;
+  /** Of the living nodes that others reach. */
+  readonly addresses: readonly string[];
+}
+
+/**
+ * Looks at the database of a cluster.
+ *
+ * @throws StoreUnusable when the program could not use it; the message does not name it
+ */
+export async function examineCluster(url: string, isPooled: boolean): Promise<ExaminedCluster> {
+  const server = "of the cluster";
+  const config = configOf(url, isPooled);
+  const client = new config.Client(config);
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    await checkServer(client, server);
+    const { rows: tables } = await client.query("SELECT WHERE to_regclass('expected_nodes') IS NOT NULL");
+    if (tables.length === 0)
+      throw new StoreUnusable(
+        "No cluster of this version uses the database: start its first node with SVC_DATABASE_URL.",
+      );
+    const { rows } = await client.query<{ sealing_key_id: string }>("SELECT sealing_key_id FROM cluster");
+    const nodes = await client.query<{ address: string }>(
+      `SELECT address FROM nodes WHERE lease_until > ${NOW} AND address IS NOT NULL ORDER BY name`,
+    );
+    return {
+      sealingKeyId: rows[0]?.sealing_key_id ?? "",
+      addresses: nodes.rows.map(({ address }) => address),
+    };
+  } catch (error) {
+    if (error instanceof StoreUnusable) throw error;
+    throw new StoreUnusable(explain(error, server).replaceAll(new URL(url).hostname, "its host"));
   } finally {
     await client.end().catch(() => {});
   }

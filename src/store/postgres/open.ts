@@ -2,14 +2,16 @@
 
 import { statSync } from "node:fs";
 import { sql } from "kysely";
+import { readClusterFile } from "../cluster-file.ts";
 import { readCopyMark } from "../copy-mark.ts";
-import { checkRestored, contentOf, databaseFile } from "../home.ts";
+import { checkRestored, contentOf, databaseFile, removeDatabase } from "../home.ts";
 import { StoreUnusable } from "../sql/database.ts";
 import type { OpenStore, StoreOptions } from "../store.ts";
 import { checkKey, nodeSecret, useOf } from "./cluster.ts";
 import { openPostgres, type PostgresDatabase } from "./database.ts";
 import { takeDuty } from "./duties.ts";
 import { explain } from "./errors.ts";
+import { expectedNodes } from "./expected-nodes.ts";
 import { PostgresJournal } from "./journal.ts";
 import { nodeGarbage } from "./node-garbage.ts";
 import { forgetNodes, nodeReads, PostgresNodes } from "./nodes.ts";
@@ -39,6 +41,7 @@ export async function openPostgresStore(options: StoreOptions, url: string): Pro
       secret: () => nodeSecret(database),
       nodes: (limitMs) => new PostgresNodes(database, limitMs, () => keyId),
       reads: nodeReads(database),
+      expected: expectedNodes(database),
       forgetNodes: () => forgetNodes(database),
       garbageOf: (node) => nodeGarbage(database, node),
     },
@@ -63,6 +66,7 @@ async function checkHome(
   database: PostgresDatabase,
   { home, newDatabase = false }: StoreOptions,
 ): Promise<void> {
+  if (readClusterFile(home) !== null) removeDatabase(home);
   const use = await useOf(database);
   const mark = readCopyMark(home);
   if (mark !== null && mark.id !== use?.copiedFrom) {

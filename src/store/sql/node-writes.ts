@@ -42,6 +42,7 @@ export function nodeWrites(db: Transaction<Schema>): NodeWrites {
       await sql`UPDATE nodes SET status = 'left', removed_at = coalesce(removed_at, ${now}),
           drain_until = coalesce(drain_until, ${now})
         WHERE node_id = ${nodeId}`.execute(db);
+      await sql`DELETE FROM expected_nodes WHERE node_id = ${nodeId}`.execute(db);
     },
   };
 }
