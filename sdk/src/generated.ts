@@ -843,6 +843,23 @@ export type JobPage = {
   readonly next_page_token: string | null;
 };
 
+export type JoinCluster = {
+  /** The join_token that the node was added with. */
+  readonly token: string;
+
+  /** SVC_DATABASE_URL of the cluster, by which its nodes are found; or give cluster_address. */
+  readonly database_url?: string | undefined;
+
+  /** host:port of a node (`address` in GET /nodes), which tells the database to the program. */
+  readonly cluster_address?: string | undefined;
+
+  /** A name for people: visible ASCII characters. */
+  readonly name?: string | undefined;
+
+  /** host:port at which other nodes are to reach this one, as SVC_NODE_ADDRESS. */
+  readonly address?: string | undefined;
+};
+
 export type LaunchBlueprint = {
   /**
    * One body for every entrypoint, in place of the manifest's initial_inputs; {} leaves those.
@@ -1234,7 +1251,7 @@ export type Operation = {
   readonly operation_id: string;
 
   /** What it does. */
-  readonly kind: "blueprint_addition" | "blueprint_removal" | "node_removal" | "node_leave";
+  readonly kind: "blueprint_addition" | "blueprint_removal" | "node_removal" | "node_leave" | "node_join";
 
   /** The id of the blueprint, or of the node. */
   readonly target: string;
@@ -1279,6 +1296,8 @@ export type Operation = {
       | "model_failed"
       | "configuration_unreadable"
       | "node_stays"
+      | "join_failed"
+      | "join_interrupted"
       | "disk_full"
       | "internal";
 
@@ -2672,6 +2691,16 @@ export interface Operations {
   };
 
   /**
+   * Make this program a node (POST /api/v1/system/cluster/nodes:join)
+   *
+   * For a program without SVC_DATABASE_URL whose SVC_HOME is empty. It asks a node for what it needs,
+   * keeps it in SVC_HOME, and starts again as the node that was added, without ending its process; the
+   * operation goes on there under the same id. Asked again with the token of the node that it is, it
+   * answers the operation by which it has joined.
+   */
+  readonly joinCluster: { readonly request: { readonly body: JoinCluster }; readonly answer: Operation };
+
+  /**
    * Launch a blueprint (POST /api/v1/blueprints/{blueprint_id}/runs)
    *
    * Makes a job of the blueprint and starts a run of it. A blueprint that is not added is added first;
@@ -3744,6 +3773,13 @@ export const operations = {
     body: "none",
     answer: "json",
     takesKey: false,
+  },
+  joinCluster: {
+    method: "POST",
+    path: "/api/v1/system/cluster/nodes:join",
+    body: "json",
+    answer: "json",
+    takesKey: true,
   },
   launchBlueprint: {
     method: "POST",

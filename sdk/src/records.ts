@@ -133,6 +133,7 @@ export type DrainNode = BodyOf<"drainNode">;
 export type SetMaintenance = BodyOf<"setNodeMaintenance">;
 export type AddNode = BodyOf<"addNode">;
 export type AddedNode = AnswerOf<"addNode">;
+export type JoinCluster = BodyOf<"joinCluster">;
 export type RemoveNode = BodyOf<"removeNode">;
 export type LeaveCluster = BodyOf<"leaveCluster">;
 export type ReconcileNode = BodyOf<"reconcileNode">;

@@ -9,6 +9,7 @@ import type {
   Doctor,
   DrainNode,
   Health,
+  JoinCluster,
   LeaveCluster,
   Metrics,
   Node,
@@ -105,6 +106,14 @@ export class SystemResource {
    */
   addNode(body: AddNode, options: KeyedOptions = {}): Promise<AddedNode> {
     return this.#transport.value("addNode", { body }, options);
+  }
+
+  /**
+   * Has the program that is asked, whose SVC_HOME is empty, join a cluster as a node that was added. Follow the operation: it
+   * goes on while the program starts again.
+   */
+  joinCluster(body: JoinCluster, options: KeyedOptions = {}): Promise<Operation> {
+    return this.#transport.value("joinCluster", { body }, options);
   }
 
   /** Has a node give its work to others, ends its program and does not let it in again. Follow the operation. */

@@ -25,6 +25,23 @@ export const node: CommandGroup = {
       load: withServer(async () => (await import("./node-changes.ts")).add),
     }),
     command({
+      usage: "node join",
+      summary: "Make the program that answers, whose SVC_HOME is empty, the node that a token is for.",
+      details: [
+        "The program starts again in its process. What it has learnt is in cluster.json in SVC_HOME.",
+      ],
+      options: [
+        option("--token TOKEN", "What `troupe node add` has printed."),
+        option("--cluster HOST:PORT", "A node of the cluster, which tells the program its database."),
+        option("--database URL", "The cluster's database, which tells the program its nodes."),
+        option("--name NAME", "Another name than the node was added with."),
+        option("--address HOST:PORT", "Where other nodes are to reach it, as SVC_NODE_ADDRESS."),
+        wait,
+        ...remote,
+      ],
+      load: withServer(async () => (await import("./node-changes.ts")).join),
+    }),
+    command({
       usage: "node remove <node>",
       summary: "Drain a node, end its program, and do not let it in again.",
       details: ["`troupe node undrain <node>` takes it back while it goes on."],

@@ -41,7 +41,7 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
       findings.push(
         ...(config.databaseUrl === null
           ? [await checkStore(config.home), ...checkContent(config)]
-          : [await checkServer(config.databaseUrl, config.databaseIsPooled)]),
+          : [await checkServer(config, config.databaseUrl)]),
         ...checkPrivacy(config.home),
       );
     }
@@ -81,13 +81,14 @@ async function checkStore(home: string): Promise<Finding> {
 /** Leases and times of records are by the server's clock. */
 const CLOCK_WARN_MS = 1_000;
 
-async function checkServer(url: string, isPooled: boolean): Promise<Finding> {
+async function checkServer({ databaseIsPooled: isPooled, fromHome }: Config, url: string): Promise<Finding> {
   const name = "store";
   const { examinePostgres } = await import("../store/postgres/examine.ts");
   try {
     const clocks = { nowMs: systemClock.nowMs, stopwatch };
     const { server, version, clockAheadMs, commitMs } = await examinePostgres(url, isPooled, clocks);
-    const text = `PostgreSQL ${version} at ${server}; a commit takes ${commitMs.toFixed(2)} ms; its clock differs by ${clockAheadMs} ms`;
+    const place = fromHome.includes("SVC_DATABASE_URL") ? " (cluster.json in SVC_HOME)" : "";
+    const text = `PostgreSQL ${version} at ${server}${place}; a commit takes ${commitMs.toFixed(2)} ms; its clock differs by ${clockAheadMs} ms`;
     if (Math.abs(clockAheadMs) >= CLOCK_WARN_MS)
       return { name, state: "warn", text, fix: "Synchronize the clocks of both machines (NTP)." };
     if (commitMs < COMMIT_WARN_MS) return { name, state: "ok", text };

@@ -1,4 +1,4 @@
-// `troupe node add`, remove and leave: which nodes the cluster has.
+// `troupe node add`, join, remove and leave: which nodes the cluster has.
 
 import { type Call, printAnswer, UsageError } from "./command.ts";
 import { secondsOf } from "./node-drain.ts";
@@ -20,6 +20,21 @@ export async function add(call: ServerCall): Promise<number> {
     `  troupe node join --cluster HOST:PORT --token ${added.join_token}`,
     "HOST:PORT is the address of a node (`troupe node list`).",
   ]);
+}
+
+export async function join(call: ServerCall): Promise<number> {
+  const token = call.text("token");
+  if (token === null)
+    throw new UsageError("--token is needed: `troupe node add NAME`, at a node, prints one.");
+  const asked = {
+    database_url: call.text("database") ?? undefined,
+    cluster_address: call.text("cluster") ?? undefined,
+    name: call.text("name") ?? undefined,
+    address: call.text("address") ?? undefined,
+  };
+  if ((asked.database_url === undefined) === (asked.cluster_address === undefined))
+    throw new UsageError("Give one of --database URL and --cluster HOST:PORT.");
+  return ending(call, (await call.client.system.joinCluster({ token, ...asked })).operation_id);
 }
 
 export async function remove(call: ServerCall): Promise<number> {

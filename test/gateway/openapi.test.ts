@@ -240,6 +240,8 @@ test("what takes a node out of work is answered as the document says", async () 
   for (const body of [{ name: "n", force: true }, {}])
     await judged("POST", "/system/cluster/nodes:remove", { body });
   await judged("POST", "/system/cluster/nodes:leave", { body: {} });
+  for (const token of ["x", `node_x.${"a".repeat(64)}`])
+    await judged("POST", "/system/cluster/nodes:join", { body: { token, cluster_address: "127.0.0.1:1" } });
 });
 
 test("what is removed, and what would be, is told as the document says", async () => {

@@ -228,10 +228,9 @@ async function system(): Promise<void> {
   for (const verb of ["drain", "undrain"]) await say("POST", `${node}/${verb}`, { body: {} });
   await say("POST", `${node}/maintenance`, { body: { enabled: false } });
   await say("POST", `${node}/reconcile`, { body: {} });
-  for (const change of ["add", "remove", "leave"])
-    await say("POST", `/api/v1/system/cluster/nodes:${change}`, {
-      body: change === "leave" ? {} : { name: "n" },
-    });
+  const changes = { add: { name: "n" }, join: { token: "x", cluster_address: "127.0.0.1:1" } };
+  for (const [change, body] of Object.entries({ ...changes, remove: { name: "n" }, leave: {} }))
+    await say("POST", `/api/v1/system/cluster/nodes:${change}`, { body });
   await say("POST", "/api/v1/system/gc", { body: { dry_run: true } });
   await say("GET", "/openapi.json");
   await say("GET", "/docs");

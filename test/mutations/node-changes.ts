@@ -12,6 +12,9 @@ const of = (
 const rows = "src/store/postgres/nodes.test.ts";
 const membership = "src/cluster/membership.test.ts";
 const programs = "test/integration/node-changes.test.ts";
+const exchange = "src/cluster/welcome.test.ts";
+const joined = "src/app/config-joined.test.ts";
+const joining = "test/integration/node-joining.test.ts";
 
 export const nodeChangesMutations: readonly Mutation[] = [
   ...of("src/store/postgres/nodes.ts", rows, [
@@ -84,5 +87,78 @@ export const nodeChangesMutations: readonly Mutation[] = [
       "body: JSON.stringify(rendered(added)) }",
       "body: JSON.stringify({ ...rendered(added), join_token: added.token }) }",
     ],
+  ]),
+  ...of("src/cluster/welcome.ts", exchange, [
+    [
+      "any request is proven",
+      "proof.length === request.proof.length && timingSafeEqual(proof, request.proof)",
+      "proof.length === request.proof.length",
+    ],
+    [
+      "what the database keeps of a token opens the answer",
+      "[dh(privateKey(ownKey), clusterKey), dh(privateKey(token.secret), clusterKey)]",
+      "[dh(privateKey(ownKey), clusterKey)]",
+    ],
+    [
+      "a proof does not cover the program's key",
+      "Buffer.concat([joinerKey, Buffer.from(nodeId)])",
+      "Buffer.concat([joinerKey.subarray(0, 1), Buffer.from(nodeId)])",
+    ],
+  ]),
+  ...of("src/cluster/welcomes.ts", exchange, [
+    ["nobody counts who guesses at a token", "await expected.failed(nodeId);", ""],
+    [
+      "a token is good for several programs",
+      "if (!(await expected.use(",
+      "if (false && !(await expected.use(",
+    ],
+  ]),
+  ...of("src/cluster/wire/server.ts", "src/cluster/wire/credentials.test.ts", [
+    [
+      "a program that joins may ask a node for anything",
+      "request.url === WELCOME || !isJoiner(request.socket)",
+      "request.url !== null",
+    ],
+  ]),
+  ...of("src/store/postgres/expected-nodes.ts", joining, [
+    ["a token is good for ever", "AND expires_at > ${NOW} AND attempts", "AND attempts"],
+    ["a token may be guessed at for ever", "FAILED_MAX = 10", "FAILED_MAX = 1_000"],
+    [
+      "a program whose answer was lost cannot ask again",
+      "(joiner IS NULL OR joiner = ${joiner})",
+      "joiner IS NULL",
+    ],
+  ]),
+  ...of("src/store/cluster-file.ts", joined, [
+    [
+      "a node keeps the key that it had on its own",
+      "if (keys.length > 0) await putSecretKeys(home, keys);",
+      "",
+    ],
+    ["a node keeps the id that it had on its own", "await becomeNode(home, nodeId);", ""],
+  ]),
+  ...of("src/app/config.ts", joined, [
+    [
+      "what a home has learnt wins over variables",
+      'const text = given === "" ? (ofHome[variable] ?? "") : given;',
+      "const text = ofHome[variable] ?? given;",
+    ],
+  ]),
+  ...of("src/nodes/node-changes.ts", joining, [
+    ["a home that is not empty joins", "if (content.length > 0) throw notEmpty(content);", ""],
+    [
+      "a join that is repeated is refused",
+      "if (known.nodeId === nodeId && before !== undefined) return async () => before;",
+      "",
+    ],
+  ]),
+  ...of("src/app/join.ts", joining, [
+    ["any cluster is joined", "welcome !== null && isOfCluster(welcome.keys, token)", "welcome !== null"],
+  ]),
+  ...of("src/app/app.ts", joining, [
+    ["the operation of a join is lost", "await gateway.nodeChanges.bringJoin();", ""],
+  ]),
+  ...of("src/store/postgres/open.ts", joining, [
+    ["a home that has joined is refused", "if (readClusterFile(home) !== null) removeDatabase(home);", ""],
   ]),
 ];

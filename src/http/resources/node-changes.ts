@@ -1,8 +1,9 @@
-// Which nodes the cluster has: POST /system/cluster/nodes:add, :remove and :leave of the gateway.
+// Which nodes the cluster has: POST /system/cluster/nodes:add, :join, :remove and :leave of the gateway.
 
 import type { FastifyInstance } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import { DomainError } from "../../lib/domain-error.ts";
+import type { JoinRequest } from "../../nodes/joining.ts";
 import type { AddedNode, NodeChanges, WriteChange } from "../../nodes/node-changes.ts";
 import type { Operation } from "../../operations/records.ts";
 import { addRoutes, post } from "../core/route.ts";
@@ -39,6 +40,29 @@ const AddedNodeSchema = Type.Object(
   "A node that is expected. GET /nodes shows it once it has joined.",
 );
 
+const JoinBody = Type.Input(
+  {
+    token: Type.String("The join_token that the node was added with.", { maxLength: 200 }),
+    database_url: Type.String(
+      "SVC_DATABASE_URL of the cluster, by which its nodes are found; or give cluster_address.",
+      { maxLength: 4_096, examples: ["postgres://troupe:password@db.example.org/troupe"] },
+    ),
+    cluster_address: Type.String(
+      "host:port of a node (`address` in GET /nodes), which tells the database to the program.",
+      { maxLength: 300, examples: ["node1.example.org:55052"] },
+    ),
+    name: NodeName,
+    address: Type.String("host:port at which other nodes are to reach this one, as SVC_NODE_ADDRESS.", {
+      maxLength: 300,
+      examples: ["node2.example.org:55052"],
+    }),
+  },
+  {
+    required: ["token"],
+    examples: [{ token: "node_01k9z1v7m3e8q2x4c6t8b0n5dh.2v…", cluster_address: "node1.example.org:55052" }],
+  },
+);
+
 const RemoveNodeBody = Type.Input(
   {
     node_id: Type.String("The node's id; or give its name."),
@@ -61,6 +85,7 @@ const LeaveBody = Type.Input(
 export const schemas = {
   AddNode: AddNodeBody,
   AddedNode: AddedNodeSchema,
+  JoinCluster: JoinBody,
   RemoveNode: RemoveNodeBody,
   LeaveCluster: LeaveBody,
 };
@@ -114,6 +139,23 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       },
     }),
 
+    post("/system/cluster/nodes::join", {
+      operationId: "joinCluster",
+      summary: "Make this program a node",
+      description:
+        "For a program without SVC_DATABASE_URL whose SVC_HOME is empty. It asks a node for what it needs, keeps it in SVC_HOME, and starts again as the node that was added, without ending its process; the operation goes on there under the same id. Asked again with the token of the node that it is, it answers the operation by which it has joined.",
+      headers: idempotencyKeyHeader,
+      body: JoinBody,
+      answers: { 202: OperationSchema },
+      problems: ["conflict", "node_busy", "idempotency_key_reused"],
+      handle: (request, reply) => {
+        const { token, name = null, address = null } = request.body;
+        const { database_url: databaseUrl, cluster_address: nodeAddress } = request.body;
+        const place = placeOf(databaseUrl, nodeAddress);
+        return sendChange(request, reply, () => nodeChanges.prepareJoin(token, { place, name, address }));
+      },
+    }),
+
     post("/system/cluster/nodes::remove", {
       operationId: "removeNode",
       summary: "Remove a node",
@@ -156,11 +198,19 @@ const rendered = ({ nodeId, expiresAtMs }: AddedNode) => ({
   expires_at: isoTime(expiresAtMs),
 });
 
+function placeOf(databaseUrl: string | undefined, nodeAddress: string | undefined): JoinRequest["place"] {
+  if (databaseUrl !== undefined && nodeAddress === undefined) return { databaseUrl };
+  if (nodeAddress !== undefined && databaseUrl === undefined) return { nodeAddress };
+  throw wrong("/database_url", "give one of database_url and cluster_address");
+}
+
+const wrong = (path: string, message: string) =>
+  new DomainError("validation_failed", `The body is not valid: ${message}.`, [
+    { path, code: "invalid_value", message },
+  ]);
+
 function oneOf(nodeId: string | undefined, name: string | undefined) {
   if (nodeId !== undefined && name === undefined) return { nodeId };
   if (name !== undefined && nodeId === undefined) return { name };
-  const message = "give one of node_id and name";
-  throw new DomainError("validation_failed", "Give one of node_id and name.", [
-    { path: "/node_id", code: "invalid_value", message },
-  ]);
+  throw wrong("/node_id", "give one of node_id and name");
 }
