@@ -64,6 +64,11 @@ describe("a node", () => {
     const leaving = startHere(["node", "leave", "--url", node("b").api], nodes.homes.b).ended;
     await until("b is drained", async () => (await shown("a", "b")).status === "draining");
     assertProblem(await refused("a", "remove", { name: "b" }), 409, "node_busy");
+    const other = await change("c", "leave");
+    assertProblem(await refused("a", "leave", {}), 409, "last_node");
+    await until("c is drained", async () => (await shown("a", "c")).status === "draining");
+    await call(node("c"), "POST", `/nodes/${(await shown("a", "c")).node_id}/undrain`);
+    assert.equal((await operationEnded("c", other)).status, "failed");
     await open();
     const { code, out, err } = await leaving;
     assert.equal(code, 0, out + err);

@@ -187,6 +187,10 @@ describe("a program stays on its own", () => {
     const none = await failure(program, { token, database_url: url.href });
     assert.match(String(none.detail), /does not exist/);
     assert.ok(!JSON.stringify(none).includes(url.hostname));
+    await inPostgres(databaseUrl, "UPDATE schema_admits SET oldest = '9999'");
+    const newer = await failure(program, { token, database_url: databaseUrl });
+    assert.match(String(newer.detail), /for a newer Troupe/);
+    await inPostgres(databaseUrl, "UPDATE schema_admits SET oldest = ''");
     await createJob(program, graph("n", [executor("n", ["true"])]));
     const full = assertProblem(await refused(program, { token, cluster_address: address }), 409, "conflict");
     assert.match(String(full.detail), /holds .*jobs.*troupe store copy/);

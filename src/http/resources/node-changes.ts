@@ -1,6 +1,6 @@
 // Which nodes the cluster has: POST /system/cluster/nodes:add, :join, :remove and :leave of the gateway.
 
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import { DomainError } from "../../lib/domain-error.ts";
 import type { JoinRequest } from "../../nodes/joining.ts";
@@ -97,11 +97,7 @@ export interface Parts extends IdempotencyParts {
 export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
   const { nodeChanges } = parts;
 
-  const sendChange = (
-    request: Parameters<typeof sendStarted>[1],
-    reply: Parameters<typeof sendStarted>[2],
-    prepare: () => Promise<WriteChange>,
-  ) =>
+  const sendChange = (request: FastifyRequest, reply: FastifyReply, prepare: () => Promise<WriteChange>) =>
     sendStarted<Operation>(parts, request, reply, {
       prepare,
       answer: (operation) => ({

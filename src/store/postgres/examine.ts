@@ -3,7 +3,7 @@
 import { StoreUnusable } from "../sql/database.ts";
 import { BEGIN, configOf, serverOf } from "./connection.ts";
 import { explain } from "./errors.ts";
-import { checkServer } from "./migrate.ts";
+import { checkAdmitted, checkServer } from "./migrate.ts";
 import { NOW } from "./nodes.ts";
 
 const COMMITS = 5;
@@ -80,6 +80,7 @@ export async function examineCluster(url: string, isPooled: boolean): Promise<Ex
       throw new StoreUnusable(
         "No cluster of this version uses the database: start its first node with SVC_DATABASE_URL.",
       );
+    await checkAdmitted(client, server);
     const { rows } = await client.query<{ sealing_key_id: string }>("SELECT sealing_key_id FROM cluster");
     const nodes = await client.query<{ address: string }>(
       `SELECT address FROM nodes WHERE lease_until > ${NOW} AND address IS NOT NULL ORDER BY name`,

@@ -31,9 +31,7 @@ const FOUNDATION = `
  * @throws StoreUnusable when only newer programs may use it, or it is one that this program cannot use
  */
 export async function migrate(client: pg.ClientBase, server: string): Promise<void> {
-  const steps = readdirSync(MIGRATIONS)
-    .filter((name) => /^\d{4}-.*\.sql$/.test(name))
-    .sort();
+  const steps = knownSteps();
   await checkServer(client, server);
   await client.query("BEGIN");
   try {
@@ -46,18 +44,28 @@ export async function migrate(client: pg.ClientBase, server: string): Promise<vo
       await client.query(readFileSync(new URL(name, MIGRATIONS), "utf8"));
       await client.query("INSERT INTO schema_migrations VALUES ($1)", [name]);
     }
-    const admits = await client.query<{ oldest: string }>("SELECT oldest FROM schema_admits");
-    const oldest = admits.rows[0]?.oldest ?? "";
-    if (oldest > (steps.at(-1) ?? "")) {
-      throw new StoreUnusable(
-        `The database ${server} is for a newer Troupe (one that knows migration ${oldest}). Start the newer version.`,
-      );
-    }
+    await checkAdmitted(client, server);
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK").catch(() => {});
     throw error;
   }
+}
+
+function knownSteps(): readonly string[] {
+  return readdirSync(MIGRATIONS)
+    .filter((name) => /^\d{4}-.*\.sql$/.test(name))
+    .sort();
+}
+
+/** @throws StoreUnusable when only newer programs may use the database */
+export async function checkAdmitted(client: pg.ClientBase, server: string): Promise<void> {
+  const { rows } = await client.query<{ oldest: string }>("SELECT oldest FROM schema_admits");
+  const oldest = rows[0]?.oldest ?? "";
+  if (oldest <= (knownSteps().at(-1) ?? "")) return;
+  throw new StoreUnusable(
+    `The database ${server} is for a newer Troupe (one that knows migration ${oldest}). Start the newer version.`,
+  );
 }
 
 /** @throws StoreUnusable when it is one that this program cannot use */
