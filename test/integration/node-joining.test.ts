@@ -18,6 +18,7 @@ import {
   startRun,
 } from "../support/gateway-api.ts";
 import { executor, graph } from "../support/graphs.ts";
+import { hasOpenssl, makeAuthority } from "../support/node-certificates.ts";
 import { inPostgres } from "../support/postgres.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 import { Nodes } from "../support/several-nodes.ts";
@@ -44,10 +45,10 @@ after(async () => {
 });
 
 /** A program on its own, with a home to join with. */
-async function alone(home?: string): Promise<Program> {
+async function alone(home?: string, env: Readonly<Record<string, string>> = {}): Promise<Program> {
   const program = await startGateway({
     home: home ?? (await temporaryHome()),
-    env: { SVC_NODE_LEASE_SECONDS: "10" },
+    env: { SVC_NODE_LEASE_SECONDS: "10", ...env },
   });
   programs.push(program);
   return program;
@@ -226,4 +227,19 @@ test("a program that is killed while it joins is on its own or a node, and can a
   const third = await alone(first.home);
   assert.equal((await operationEnded(third, next)).status, "completed");
   await until("e is ready", async () => (await shown("e"))?.status === "ready");
+});
+
+test("a node with certificates lets in only who has one of them", {
+  skip: !hasOpenssl() && "there is no openssl",
+}, async () => {
+  using authority = makeAuthority();
+  const { cert, key, ca } = authority.files("IP:127.0.0.1");
+  const env = { SVC_NODE_TLS_CERT: cert, SVC_NODE_TLS_KEY: key, SVC_NODE_TLS_CA: ca };
+  await using own = await Nodes.start(["a"], { filesAreShared: false, env: () => env });
+  const { items } = await call(own.of("a"), "GET", "/nodes");
+  const { join_token: token } = await call(own.of("a"), "POST", "/system/cluster/nodes:add", { name: "b" });
+  const body = { token, cluster_address: (items as JsonObject[])[0]!.address } as JsonObject;
+  assert.match(String((await failure(await alone(), body)).detail), /cannot be reached.*SVC_NODE_TLS_CERT/);
+  const program = await alone(undefined, env);
+  assert.equal((await operationEnded(program, await asked(program, body))).status, "completed");
 });
