@@ -47,3 +47,14 @@ function increment(digits: number[]): void {
     digits[i] = 0;
   }
 }
+
+/**
+ * The id of something that happens at a known time: always the same for the same digest.
+ *
+ * @param digest at least 16 bytes of chance
+ */
+export function timeId(ms: number, digest: Uint8Array): string {
+  let text = encodeTime(ms);
+  for (const byte of digest.subarray(0, RANDOM_CHARS)) text += ALPHABET[byte % 32];
+  return text;
+}

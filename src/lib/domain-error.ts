@@ -16,6 +16,7 @@ export type DomainErrorCode =
   | "artifact_not_found"
   | "blueprint_not_found"
   | "operation_not_found"
+  | "schedule_not_found"
   | "node_not_found"
   | "not_clustered"
   | "last_node"

@@ -1,0 +1,96 @@
+// Rules: which times are due.
+//
+// - A local time that does not exist (clocks are put forward) is due at the first moment that does; one that comes twice is
+//   due once. An expression with a wildcard or a step in its hours, minutes or seconds means a distance instead: it goes on as if
+//   clocks were not changed.
+// - Due times are whole seconds.
+
+import { createHash } from "node:crypto";
+import { Cron } from "croner";
+import cronstrue from "cronstrue";
+import { timeId } from "../engine/ids.ts";
+import type { CronRule, Rule } from "./records.ts";
+
+/** Most due times that are looked at one by one. */
+export const MISSED_MAX = 100;
+
+const cronOf = (expression: string, timezone: string) =>
+  new Cron(expression, { timezone, fixedTimeRule: "no-wildcard", paused: true });
+
+/** What is wrong with a cron expression, in words; null: nothing. */
+export function expressionProblem(expression: string): string | null {
+  try {
+    const next = cronOf(expression, "UTC").nextRun();
+    return next === null ? "never comes" : null;
+  } catch (error) {
+    return String((error as Error).message).replace(/^CronPattern: /, "");
+  }
+}
+
+export function isTimezone(name: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The first due time behind `afterMs`; null when there is none. */
+export function dueAfter(rule: Rule, afterMs: number): number | null {
+  if (rule.kind === "delayed") return rule.atMs > afterMs ? rule.atMs : null;
+  const next = rule.expressions.flatMap((expression) => {
+    const due = cronOf(expression, rule.timezone).nextRun(new Date(afterMs));
+    return due === null ? [] : [due.getTime()];
+  });
+  return next.length === 0 ? null : Math.min(...next);
+}
+
+/** The next due times behind `afterMs`, at most `limit`. */
+export function duesAfter(rule: Rule, afterMs: number, limit: number): readonly number[] {
+  if (rule.kind === "delayed") return rule.atMs > afterMs ? [rule.atMs] : [];
+  return earliest(rule, limit, (cron) => cron.nextRuns(limit, new Date(afterMs)));
+}
+
+/** The last due times up to `untilMs`, at most `limit`; oldest first. */
+export function duesUntil(rule: Rule, untilMs: number, limit: number): readonly number[] {
+  if (rule.kind === "delayed") return rule.atMs <= untilMs ? [rule.atMs] : [];
+  // What croner finds is before its reference.
+  const behind = new Date((Math.floor(untilMs / 1_000) + 1) * 1_000);
+  const all = timesOf(rule, (cron) => cron.previousRuns(limit, behind));
+  return all.slice(-limit);
+}
+
+const earliest = (rule: CronRule, limit: number, find: (cron: Cron) => readonly Date[]) =>
+  timesOf(rule, find).slice(0, limit);
+
+/** Each once, oldest first. */
+function timesOf({ expressions, timezone }: CronRule, find: (cron: Cron) => readonly Date[]) {
+  const times = expressions.flatMap((expression) => find(cronOf(expression, timezone)));
+  return [...new Set(times.map((time) => time.getTime()))].toSorted((a, b) => a - b);
+}
+
+/** When a run is started for a due time. */
+export function startOf(scheduleId: string, rule: Rule, dueAtMs: number): number {
+  if (rule.kind === "delayed" || rule.jitterSeconds === 0) return dueAtMs;
+  const chance = digestOf(scheduleId, dueAtMs).readUInt32BE(0) / 2 ** 32;
+  return dueAtMs + Math.floor(chance * rule.jitterSeconds * 1_000);
+}
+
+/** The id of the run of a due time: no second one can be started for it. */
+export function runIdOf(scheduleId: string, dueAtMs: number): string {
+  return `run_${timeId(dueAtMs, digestOf(scheduleId, dueAtMs))}`;
+}
+
+const digestOf = (scheduleId: string, dueAtMs: number) =>
+  createHash("sha256").update(`${scheduleId} ${dueAtMs}`).digest();
+
+/** The rule in plain English. */
+export function describe(rule: Rule): string {
+  if (rule.kind === "delayed") return `Once, at ${new Date(rule.atMs).toISOString()}`;
+  const texts = rule.expressions.map((expression) =>
+    cronstrue.toString(expression, { use24HourTimeFormat: true }),
+  );
+  const jitter = rule.jitterSeconds === 0 ? "" : `, up to ${rule.jitterSeconds} s later`;
+  return `${texts.join("; and ")} (${rule.timezone})${jitter}`;
+}

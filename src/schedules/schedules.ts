@@ -1,0 +1,275 @@
+// Schedules as their owners see them: made, changed, paused, dispatched by hand, and removed.
+//
+// - What a schedule's runs are given is checked when it is made or changed, as if a run began then.
+// - A change names the revision it was made for; it lands on that revision or not at all.
+
+import { mergePatch } from "../bundles/merge.ts";
+import type { JsonObject } from "../engine/json.ts";
+import type { Clock } from "../engine/ports.ts";
+import { DomainError } from "../lib/domain-error.ts";
+import type { ConfigurationSecrets } from "../security/configuration.ts";
+import type {
+  MissedPolicy,
+  OverlapPolicy,
+  Rule,
+  Schedule,
+  ScheduleRecords,
+  ScheduleWrites,
+} from "./records.ts";
+import type { RunStarts, StartedRun } from "./scheduler.ts";
+import { changed, timed } from "./step.ts";
+
+/** What may be said of a schedule when it is made and later. */
+export interface ScheduleSettings {
+  readonly name: string;
+  readonly rule: Rule;
+  readonly inputs: JsonObject;
+  readonly configOverrides: JsonObject | null;
+  readonly overlap: OverlapPolicy;
+  readonly missedPolicy: MissedPolicy;
+  readonly catchupLimit: number;
+  readonly untilMs: number | null;
+  readonly maxRuns: number | null;
+  readonly pauseAfterFailures: number | null;
+}
+
+/** What a run of the job would be given, checked, with its secrets encrypted. */
+export interface CheckedGiven {
+  readonly inputs: JsonObject;
+  readonly configOverrides: JsonObject | null;
+}
+
+/** Whose runs are started. */
+export interface ScheduleTarget<Writes> {
+  readonly blueprintId: string | null;
+  /** @throws DomainError when no run of the job could be given this */
+  check(given: CheckedGiven): Promise<CheckedGiven>;
+  /** In the schedule's transaction: makes the job if there is none. @returns its id; null when it is gone */
+  settle(writes: Writes): Promise<string | null>;
+  /** To be called after its commit. */
+  settled(): void;
+}
+
+export interface SchedulesParts<Writes extends { readonly schedules: ScheduleWrites }> {
+  readonly records: ScheduleRecords & { write<T>(work: (writes: Writes) => Promise<T>): Promise<T> };
+  readonly starts: Pick<RunStarts<Writes>, "prepare">;
+  readonly secrets: ConfigurationSecrets;
+  /** What a schedule's runs are checked against. */
+  readonly targetOf: (jobId: string) => Promise<ScheduleTarget<Writes>>;
+  readonly clock: Clock;
+  readonly newId: () => string;
+}
+
+/** What is still to be done of a checked request, in a transaction; `Scheduler.changed` is to be called after its commit. */
+export type InsertSchedule<Writes> = (writes: Writes) => Promise<Schedule>;
+
+export class Schedules<Writes extends { readonly schedules: ScheduleWrites }> {
+  readonly #parts: SchedulesParts<Writes>;
+
+  constructor(parts: SchedulesParts<Writes>) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Checks a request for a schedule; writes nothing.
+   *
+   * @throws DomainError `validation_failed`, and what the target's check throws
+   */
+  async prepareCreate(
+    target: ScheduleTarget<Writes>,
+    settings: ScheduleSettings,
+  ): Promise<InsertSchedule<Writes>> {
+    const { clock, newId } = this.#parts;
+    const given = await target.check(settings);
+    const nowMs = clock.nowMs();
+    const schedule = timed(
+      {
+        ...settings,
+        ...given,
+        scheduleId: `schedule_${newId()}`,
+        jobId: "",
+        blueprintId: target.blueprintId,
+        status: "active",
+        statusReason: null,
+        dueAtMs: null,
+        nextRunAtMs: null,
+        queuedDueAtMs: null,
+        lastDispatch: null,
+        failuresInARow: 0,
+        dispatched: 0,
+        skipped: 0,
+        missed: 0,
+        failed: 0,
+        revision: 1,
+        version: 1,
+        createdAtMs: nowMs,
+        updatedAtMs: nowMs,
+      },
+      nowMs,
+    );
+    if (schedule.status === "completed") throw neverDue();
+    return async (writes) => {
+      const jobId = await target.settle(writes);
+      if (jobId === null)
+        throw new DomainError("job_not_found", "The job was deleted meanwhile. List the jobs.");
+      const inserted = { ...schedule, jobId };
+      await writes.schedules.insert(inserted);
+      return inserted;
+    };
+  }
+
+  /** @throws DomainError `schedule_not_found` */
+  async find(scheduleId: string): Promise<Schedule> {
+    return found(await this.#parts.records.schedule(scheduleId), scheduleId);
+  }
+
+  /**
+   * Changes what a schedule says. inputs and configOverrides are JSON merge patches (RFC 7396) on what is shown, in which
+   * `"********"` keeps a secret that is stored.
+   *
+   * @param before as the caller saw it
+   * @throws DomainError `validation_failed`, `precondition_failed`, `schedule_not_found`
+   */
+  async update(before: Schedule, patch: Partial<ScheduleSettings>): Promise<Schedule> {
+    const { clock } = this.#parts;
+    const given = await this.#patched(before, patch);
+    const settings: Partial<ScheduleSettings> = { ...patch, ...given };
+    return this.#change(before.scheduleId, (now) => {
+      if (now.revision !== before.revision) throw changedMeanwhile(now);
+      const nowMs = clock.nowMs();
+      const next: Schedule = { ...now, ...settings, revision: now.revision + 1 };
+      const isTimed = patch.rule !== undefined || patch.untilMs !== undefined || patch.maxRuns !== undefined;
+      if (!isTimed || next.status === "failed") return next;
+      const isOver = next.maxRuns !== null && next.dispatched >= next.maxRuns;
+      const revived: Schedule = { ...next, status: next.status === "paused" ? "paused" : "active" };
+      const again = isOver ? revived : timed(revived, nowMs);
+      if (isOver || again.status === "completed") throw neverDue();
+      return again;
+    });
+  }
+
+  async #patched(before: Schedule, patch: Partial<ScheduleSettings>): Promise<Partial<CheckedGiven>> {
+    if (patch.inputs === undefined && patch.configOverrides === undefined) return {};
+    const target = await this.#parts.targetOf(before.jobId);
+    return target.check({
+      inputs: await this.#merged(before.inputs, patch.inputs, "/inputs"),
+      configOverrides:
+        patch.configOverrides === null ||
+        (patch.configOverrides === undefined && before.configOverrides === null)
+          ? null
+          : await this.#merged(before.configOverrides ?? {}, patch.configOverrides, "/config_overrides"),
+    });
+  }
+
+  /** @returns the plain values */
+  async #merged(stored: JsonObject, patch: JsonObject | null | undefined, at: string): Promise<JsonObject> {
+    const { secrets } = this.#parts;
+    if (patch === undefined || patch === null) return secrets.decrypt(stored);
+    const encrypted = await secrets.encryptGiven(mergePatch(secrets.mask(stored), patch), stored, { at });
+    if (encrypted.kind === "encrypted") return secrets.decrypt(encrypted.value);
+    const messages = encrypted.errors.map(({ message }) => message).join("; ");
+    throw new DomainError("validation_failed", `Invalid schedule: ${messages}.`, encrypted.errors);
+  }
+
+  /** Doing it twice changes nothing. @throws DomainError `invalid_transition`, `schedule_not_found` */
+  pause(writes: Writes, scheduleId: string): Promise<Schedule> {
+    return this.#changeIn(writes, scheduleId, (now) => {
+      if (now.status === "paused") return now;
+      if (now.status !== "active") throw isOver(now, "paused");
+      return { ...now, status: "paused", statusReason: null, revision: now.revision + 1 };
+    });
+  }
+
+  /** From now on: what was due meanwhile is not made up for. Doing it twice changes nothing. @throws as `pause` */
+  resume(writes: Writes, scheduleId: string): Promise<Schedule> {
+    return this.#changeIn(writes, scheduleId, (now) => {
+      if (now.status === "active") return now;
+      if (now.status !== "paused") throw isOver(now, "resumed");
+      const revived = { ...now, status: "active", statusReason: null, failuresInARow: 0 } as const;
+      return { ...timed(revived, this.#parts.clock.nowMs()), revision: now.revision + 1 };
+    });
+  }
+
+  /**
+   * Starts a run now, whatever the schedule's status and its other runs.
+   *
+   * @returns what is still to be done, in a transaction; `Scheduler.started` is to be called after its commit
+   * @throws DomainError `schedule_not_found`, and what a run is refused with
+   */
+  async prepareDispatch(scheduleId: string): Promise<(writes: Writes) => Promise<StartedRun>> {
+    const { clock, starts } = this.#parts;
+    const schedule = await this.find(scheduleId);
+    const insert = await starts.prepare(schedule, null);
+    return async (writes) => {
+      const now = found(await writes.schedules.schedule(scheduleId), scheduleId);
+      const run = await insert(writes);
+      const nowMs = clock.nowMs();
+      await writes.schedules.noteRun({ ...run, scheduleId });
+      const lastDispatch = {
+        dueAtMs: nowMs,
+        dispatchedAtMs: nowMs,
+        runId: run.runId,
+        outcome: "dispatched",
+        reason: null,
+      } as const;
+      await writes.schedules.save(changed({ ...now, dispatched: now.dispatched + 1, lastDispatch }, nowMs));
+      return run;
+    };
+  }
+
+  /** Its runs stay. @param before as the caller saw it @throws DomainError `precondition_failed`, `schedule_not_found` */
+  async remove(before: Schedule): Promise<void> {
+    await this.#parts.records.write(async (writes) => {
+      const now = found(await writes.schedules.schedule(before.scheduleId), before.scheduleId);
+      if (now.revision !== before.revision) throw changedMeanwhile(now);
+      await writes.schedules.remove(before.scheduleId);
+    });
+  }
+
+  #change(scheduleId: string, change: (now: Schedule) => Schedule): Promise<Schedule> {
+    return this.#parts.records.write((writes) => this.#changeIn(writes, scheduleId, change));
+  }
+
+  async #changeIn(
+    writes: Writes,
+    scheduleId: string,
+    change: (now: Schedule) => Schedule,
+  ): Promise<Schedule> {
+    const now = found(await writes.schedules.schedule(scheduleId), scheduleId);
+    const next = change(now);
+    if (next === now) return now;
+    const saved = changed(next, this.#parts.clock.nowMs());
+    await writes.schedules.save(saved);
+    return saved;
+  }
+}
+
+function found(schedule: Schedule | null, scheduleId: string): Schedule {
+  if (schedule !== null) return schedule;
+  throw new DomainError(
+    "schedule_not_found",
+    `Schedule ${scheduleId} was not found. List the schedules to find its id.`,
+  );
+}
+
+function changedMeanwhile({ scheduleId }: Schedule): DomainError {
+  return new DomainError(
+    "precondition_failed",
+    `Schedule ${scheduleId} has changed since this ETag was given. Get it again, look at what changed, and repeat the request with the new ETag.`,
+  );
+}
+
+function isOver({ scheduleId, status }: Schedule, wanted: string): DomainError {
+  return new DomainError(
+    "invalid_transition",
+    `Schedule ${scheduleId} is ${status}, so it cannot be ${wanted}. Give it another rule with PATCH, or make a new one.`,
+  );
+}
+
+function neverDue(): DomainError {
+  const message =
+    "no run would ever be started by this rule: its times are over, or behind until or max_runs";
+  return new DomainError("validation_failed", `Invalid schedule: ${message}.`, [
+    { path: "", code: "never_due", message },
+  ]);
+}

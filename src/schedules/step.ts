@@ -1,0 +1,151 @@
+// What there is to do for a schedule at a time: a function of the schedule, the time, and the runs of it that have not ended.
+//
+// - One step is for one due time, and is one transaction. Its result says what is due next, so that a crash in the middle of
+//   many missed times goes on where it stopped.
+// - A due time is missed when nobody has come to it for LATE_MS.
+// - The clock may jump. A time that was stepped over, in whatever direction the clock moved since, does not come again.
+
+import type { Dispatch, Schedule } from "./records.ts";
+import { dueAfter, duesAfter, duesUntil, MISSED_MAX, startOf } from "./rule.ts";
+
+export const LATE_MS = 60_000;
+
+export interface Step {
+  /** The due time that a run is to be started for; null: none. */
+  readonly start: number | null;
+  /** Whether the runs that have not ended are to be cancelled. */
+  readonly cancelsOpen: boolean;
+  /** The schedule behind it, of the next version. */
+  readonly next: Schedule;
+}
+
+/**
+ * @param openRuns how many of its runs have not ended
+ * @returns null when there is nothing to do
+ */
+export function step(schedule: Schedule, nowMs: number, openRuns: number): Step | null {
+  const { status, queuedDueAtMs, nextRunAtMs } = schedule;
+  if (status !== "active" || nextRunAtMs === null || nextRunAtMs > nowMs) return null;
+  if (queuedDueAtMs !== null && openRuns === 0) {
+    return started({ ...schedule, queuedDueAtMs: null }, queuedDueAtMs, nowMs);
+  }
+  const { dues, missed, followedBy } = duesOf(schedule, nowMs);
+  const [due = null] = dues;
+  const moved = moveTo({ ...schedule, missed: schedule.missed + missed }, dues[1] ?? followedBy, nowMs);
+  if (due === null) return { start: null, cancelsOpen: false, next: changed(moved, nowMs) };
+  if (openRuns > 0 && schedule.overlap === "skip") return skipped(moved, due, nowMs);
+  if (openRuns > 0 && schedule.overlap === "queue_one") {
+    if (queuedDueAtMs !== null) return skipped(moved, due, nowMs);
+    const queued = { ...moved, status: schedule.status, queuedDueAtMs: due };
+    return { start: null, cancelsOpen: false, next: noted(queued, { due, nowMs, outcome: "queued" }) };
+  }
+  return started(moved, due, nowMs, openRuns > 0 && schedule.overlap === "cancel_previous");
+}
+
+/** The schedule behind a start that was refused, or behind a run that has failed. */
+export function failed(schedule: Schedule, reason: string): Schedule {
+  const failuresInARow = schedule.failuresInARow + 1;
+  const isEnough = schedule.pauseAfterFailures !== null && failuresInARow >= schedule.pauseAfterFailures;
+  const counted = { ...schedule, failed: schedule.failed + 1, failuresInARow };
+  if (!isEnough || schedule.status !== "active") return counted;
+  const statusReason = `${failuresInARow} failures in a row; the last one: ${reason}`;
+  return { ...counted, status: "paused", statusReason };
+}
+
+/** The schedule when one of its runs has ended, and none is open any more: what waited for that is due. */
+export function freed(schedule: Schedule, nowMs: number): Schedule {
+  if (schedule.queuedDueAtMs === null) return schedule;
+  return { ...schedule, nextRunAtMs: Math.min(nowMs, schedule.nextRunAtMs ?? nowMs) };
+}
+
+/** The schedule with the first due time from now on: it is new, goes on after a pause, or has another rule. */
+export function timed(schedule: Schedule, nowMs: number): Schedule {
+  const { rule } = schedule;
+  // A delay that is over is made up for.
+  const due = rule.kind === "delayed" ? rule.atMs : dueAfter(rule, nowMs);
+  return moveTo({ ...schedule, queuedDueAtMs: null }, due, nowMs);
+}
+
+interface Dues {
+  /** For which runs are to be started, oldest first. */
+  readonly dues: readonly number[];
+  /** How many there are none for. */
+  readonly missed: number;
+  /** The first one that is not due yet. */
+  readonly followedBy: number | null;
+}
+
+function duesOf({ rule, dueAtMs, untilMs, missedPolicy, catchupLimit }: Schedule, nowMs: number): Dues {
+  if (dueAtMs === null) return { dues: [], missed: 0, followedBy: null };
+  if (dueAtMs > nowMs) return { dues: [], missed: 0, followedBy: dueAtMs };
+  const endMs = Math.min(nowMs, untilMs ?? nowMs);
+  const all = duesUntil(rule, endMs, MISSED_MAX).filter((due) => due > dueAtMs);
+  if (all.length < MISSED_MAX) all.unshift(dueAtMs);
+  const followedBy = dueAfter(rule, Math.max(nowMs, dueAtMs));
+  const wanted =
+    missedPolicy === "run_all"
+      ? all.slice(-catchupLimit)
+      : all.slice(-1).filter((due) => missedPolicy === "run_once" || nowMs - due <= LATE_MS);
+  return { dues: wanted, missed: all.length - wanted.length, followedBy };
+}
+
+/** @param dueAtMs what is due next by the rule */
+function moveTo(schedule: Schedule, dueAtMs: number | null, nowMs: number): Schedule {
+  const { scheduleId, rule, untilMs, queuedDueAtMs } = schedule;
+  const isOver = dueAtMs === null || (untilMs !== null && dueAtMs > untilMs);
+  if (!isOver) {
+    const nextRunAtMs = dueAtMs <= nowMs ? dueAtMs : startOf(scheduleId, rule, dueAtMs);
+    return { ...schedule, dueAtMs, nextRunAtMs };
+  }
+  const status = queuedDueAtMs === null && schedule.status === "active" ? "completed" : schedule.status;
+  return { ...schedule, dueAtMs: null, nextRunAtMs: null, status };
+}
+
+function started(schedule: Schedule, due: number, nowMs: number, cancelsOpen = false): Step {
+  const dispatched = schedule.dispatched + 1;
+  const isLast = schedule.maxRuns !== null && dispatched >= schedule.maxRuns;
+  const timed = moveTo(schedule, schedule.dueAtMs, nowMs);
+  const next: Schedule = isLast
+    ? { ...timed, status: "completed", dueAtMs: null, nextRunAtMs: null, queuedDueAtMs: null }
+    : timed;
+  return {
+    start: due,
+    cancelsOpen,
+    next: noted({ ...next, dispatched }, { due, nowMs, outcome: "dispatched" }),
+  };
+}
+
+function skipped(schedule: Schedule, due: number, nowMs: number): Step {
+  const next = noted(
+    { ...schedule, skipped: schedule.skipped + 1 },
+    { due, nowMs, outcome: "skipped", reason: "the run before has not ended" },
+  );
+  return { start: null, cancelsOpen: false, next };
+}
+
+interface Noted {
+  readonly due: number;
+  readonly nowMs: number;
+  readonly outcome: Dispatch["outcome"];
+  readonly reason?: string;
+}
+
+/** @returns the next version; the run's id is for who has started it */
+function noted(schedule: Schedule, { due, nowMs, outcome, reason = undefined }: Noted): Schedule {
+  const lastDispatch = { dueAtMs: due, dispatchedAtMs: nowMs, runId: null, outcome, reason: reason ?? null };
+  return changed({ ...schedule, lastDispatch }, nowMs);
+}
+
+export function changed(schedule: Schedule, nowMs: number): Schedule {
+  return {
+    ...schedule,
+    version: schedule.version + 1,
+    updatedAtMs: Math.max(nowMs, schedule.updatedAtMs),
+  };
+}
+
+/** The next due times, as a reader is shown them. */
+export function nextDues({ rule, dueAtMs, untilMs, status }: Schedule, limit: number): readonly number[] {
+  if (dueAtMs === null || status === "completed" || status === "failed") return [];
+  return duesAfter(rule, dueAtMs - 1, limit).filter((due) => untilMs === null || due <= untilMs);
+}
