@@ -15,6 +15,7 @@ import { operationWrites } from "./operations.ts";
 import { portWrites } from "./ports.ts";
 import { purgeDeleted } from "./retention.ts";
 import { runReads, runWrites } from "./runs.ts";
+import { scheduleReads, scheduleWrites } from "./schedules.ts";
 import type { Schema } from "./schema.generated.ts";
 
 /**
@@ -28,6 +29,7 @@ export function sqlGatewayRecords(database: Database, soon: Clock["soon"], node 
     ...runReads(database),
     ...idempotencyReads(database),
     ...bundleReads(database),
+    ...scheduleReads(database),
     write: (work) => group.run((db) => work(writesIn(db, node))),
     purgeDeleted: (limit) => database.transaction((db) => purgeDeleted(db, limit)),
   };
@@ -39,6 +41,7 @@ function writesIn(db: Transaction<Schema>, node: string): GatewayWrites {
     blueprints: blueprintWrites(db),
     ports: portWrites(db, node),
     nodes: nodeWrites(db),
+    schedules: scheduleWrites(db),
     apart: (work) => atSavepoint(db, work),
     ...definitionWrites(db),
     ...runWrites(db),

@@ -248,6 +248,42 @@ export interface Schema {
     parent_span_id: string | null;
     owner: string | null;
   };
+  schedule_runs: {
+    run_id: string;
+    schedule_id: string;
+    runtime_job_id: string;
+  };
+  schedules: {
+    schedule_id: string;
+    job_id: string;
+    blueprint_id: string | null;
+    name: string;
+    kind: string;
+    status: string;
+    status_reason: string | null;
+    rule_json: string;
+    inputs_json: string;
+    config_overrides_json: string | null;
+    overlap: string;
+    missed_policy: string;
+    catchup_limit: number;
+    until: number | null;
+    max_runs: number | null;
+    pause_after_failures: number | null;
+    due_at: number | null;
+    next_run_at: number | null;
+    queued_due_at: number | null;
+    last_dispatch_json: string | null;
+    failures_in_a_row: number;
+    dispatched: number;
+    skipped: number;
+    missed: number;
+    failed: number;
+    revision: number;
+    version: number;
+    created_at: number;
+    updated_at: number;
+  };
   schema_migrations: {
     name: string;
   };
