@@ -11,10 +11,13 @@ import { LaunchPlans } from "../launch/launch-plans.ts";
 import { Launcher } from "../launch/launcher.ts";
 import { RunEnds } from "../launch/run-ends.ts";
 import { Runs } from "../launch/runs.ts";
+import { ScheduledRuns } from "../launch/scheduled-runs.ts";
 import { KeyedMutex } from "../lib/async.ts";
 import type { Join } from "../nodes/joining.ts";
 import { NodeChanges } from "../nodes/node-changes.ts";
 import { Takeover } from "../operations/takeover.ts";
+import { Scheduler } from "../schedules/scheduler.ts";
+import { Schedules } from "../schedules/schedules.ts";
 import { sqlRecordCounter } from "../store/sql/definitions.ts";
 import { sqlWorkOwners } from "../store/sql/work-owners.ts";
 import { openBlueprints } from "./blueprints.ts";
@@ -120,6 +123,27 @@ export function openGateway(config: Config, core: Core, join: Join) {
       await blueprints.sweepAssets();
     },
   });
+  const scheduledRuns = new ScheduledRuns({ acceptance, definitions, runs, launcher, secrets, clock });
+  const scheduler = new Scheduler({
+    records,
+    starts: scheduledRuns,
+    closed: () => engine.closed,
+    takeDuty: (forMs) => core.takeDuty("schedules", forMs),
+    onEnd: (ended) =>
+      feed.subscribeAll((jobId, _firstSeq, _lines, isEnd) => {
+        if (isEnd === true) ended(jobId);
+      }),
+    clock,
+    log,
+  });
+  const schedules = new Schedules({
+    records,
+    starts: scheduledRuns,
+    secrets,
+    targetOf: (jobId) => scheduledRuns.targetOfJob(jobId),
+    clock,
+    newId,
+  });
   const takeover = new Takeover({
     ownership,
     records: sqlWorkOwners(store.database),
@@ -148,6 +172,9 @@ export function openGateway(config: Config, core: Core, join: Join) {
     definitions,
     runs,
     launcher,
+    schedules,
+    scheduler,
+    scheduleTargets: scheduledRuns,
     idempotency: new IdempotentRequests({ records, nowMs: clock.nowMs }),
     paging: new Paging({ key: core.key.derive("page tokens"), nowMs: clock.nowMs }),
     /** To be called when another program was lost, or this one has a new name. */
@@ -162,8 +189,10 @@ export function openGateway(config: Config, core: Core, join: Join) {
         log.warn({ error: String(error) }, "preparation files of ended runs could not be removed yet");
       });
       housekeeping.start();
+      scheduler.start();
     },
     async stop() {
+      await scheduler.stop();
       await takeover.stop();
       await Promise.all([blueprints.stop(), nodeChanges.stop()]);
       await launcher.stop();

@@ -39,6 +39,8 @@ export interface RunsParts {
 }
 
 export interface RunRequest {
+  /** One that is known before the run is there; a new one when absent. */
+  readonly runId?: string;
   readonly inputs: JsonObject;
   readonly configOverrides: JsonObject | null;
   readonly trigger: RunTrigger;
@@ -103,7 +105,7 @@ export class Runs {
     const { jobId } = job;
     const found = await this.#parts.acceptance.check(job, request);
     const run: NewRun = {
-      runId: `run_${this.#parts.newId()}`,
+      runId: request.runId ?? `run_${this.#parts.newId()}`,
       jobId,
       runtimeJobId: `${found.graphId}-${this.#parts.newId()}`,
       inputsJson: found.inputsJson,

@@ -10,7 +10,12 @@ import type { EventPage } from "./job-records.ts";
 /** @param isEnd whether the last event of the page is the job's last one */
 export type FeedListener = (page: EventPage, isEnd: boolean) => void;
 /** Told of every job of this node. */
-export type FeedObserver = (jobId: string, firstSeq: number, lines: readonly string[]) => void;
+export type FeedObserver = (
+  jobId: string,
+  firstSeq: number,
+  lines: readonly string[],
+  isEnd?: boolean,
+) => void;
 
 /** Told which jobs have subscribers. */
 export interface FeedFollower {
@@ -64,7 +69,7 @@ export class EventFeed implements Feed {
 
   published(jobId: string, firstSeq: number, lines: readonly string[], isEnd = false): void {
     this.publications++;
-    for (const observer of this.#observers) observer(jobId, firstSeq, lines);
+    for (const observer of this.#observers) observer(jobId, firstSeq, lines, isEnd);
     const audience = this.#audiences.get(jobId);
     if (audience !== undefined) tell(audience, { firstSeq, lines }, isEnd);
   }

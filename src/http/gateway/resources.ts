@@ -23,6 +23,7 @@ import * as retention from "../resources/retention.ts";
 import * as runDashboard from "../resources/run-dashboard.ts";
 import * as runStarts from "../resources/run-starts.ts";
 import * as runs from "../resources/runs.ts";
+import * as schedules from "../resources/schedules.ts";
 import { ProblemSchema } from "../resources/schemas.ts";
 import { addSharedRoutes, type SharedParts, sharedResources } from "../resources/shared.ts";
 import * as system from "../resources/system.ts";
@@ -44,6 +45,7 @@ const resources = [
   workflowProgress,
   runs,
   runStarts,
+  schedules,
   events,
   results,
   artifacts,

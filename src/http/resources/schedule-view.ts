@@ -1,0 +1,353 @@
+// A schedule as the API takes and shows it (CONTRACTS section 8).
+
+import { isoTime } from "../../engine/event.ts";
+import { DomainError, type DomainErrorEntry } from "../../lib/domain-error.ts";
+import {
+  type CronRule,
+  missedPolicies,
+  overlapPolicies,
+  type Rule,
+  type Schedule,
+  scheduleStates,
+} from "../../schedules/records.ts";
+import { describe, expressionProblem, isTimezone, MISSED_MAX } from "../../schedules/rule.ts";
+import type { ScheduleSettings } from "../../schedules/schedules.ts";
+import { nextDues } from "../../schedules/step.ts";
+import type { ConfigurationSecrets } from "../../security/configuration.ts";
+import { type Static, Type } from "../core/type.ts";
+import { runInputs } from "./run-starts.ts";
+
+const EXPRESSIONS_MAX = 10;
+const DAY_SECONDS = 86_400;
+const DELAY_SECONDS_MAX = 10 * 366 * DAY_SECONDS;
+/** A time that has just gone by is due at once. */
+const PAST_MS_MAX = 60_000;
+const NEXT_RUNS = 5;
+
+const kinds = ["cron", "delayed"] as const;
+
+const Cron = Type.Input(
+  {
+    expressions: Type.Array(
+      Type.String({ minLength: 1, maxLength: 200, examples: ["0 9 * * MON-FRI"] }),
+      "Five fields (minute, hour, day, month, weekday), or six with seconds in front; or @hourly, @daily, @weekly, @monthly, @yearly. A time is due when one of them says so.",
+      { minItems: 1, maxItems: EXPRESSIONS_MAX },
+    ),
+    timezone: Type.String(
+      "An IANA name. A time that does not exist when clocks are put forward is due at the first moment that does; one that comes twice is due once.",
+      { maxLength: 64, default: "UTC", examples: ["Europe/Berlin"] },
+    ),
+    jitter_seconds: Type.Integer("Each start is put off by up to so long.", {
+      minimum: 0,
+      maximum: DAY_SECONDS,
+      default: 0,
+    }),
+  },
+  { description: "When runs are started, again and again." },
+);
+
+const Delayed = Type.Input(
+  {
+    at: Type.Time("When; or delay_seconds."),
+    delay_seconds: Type.Integer("From now on.", { minimum: 0, maximum: DELAY_SECONDS_MAX }),
+  },
+  { description: "When the one run is started." },
+);
+
+const Overrides = Type.JsonObject(
+  "As in the start of a run: for jobs made from a catalog blueprint only.",
+  {},
+);
+
+const settings = {
+  name: Type.String("For people.", { minLength: 1, maxLength: 200 }),
+  cron: Cron,
+  delayed: Delayed,
+  inputs: runInputs,
+  overlap: Type.OneOf(
+    overlapPolicies,
+    "When the run before has not ended: start none, start one all the same, let one wait for its end, or cancel it.",
+    { default: "skip" },
+  ),
+  missed: Type.OneOf(
+    missedPolicies,
+    "Times at which nothing was running, or that are more than a minute late: start no run for them, one for the last of them, or one for each.",
+    { default: "run_once" },
+  ),
+  catchup_limit: Type.Integer("Most missed times, the latest ones, that run_all makes up for.", {
+    minimum: 1,
+    maximum: MISSED_MAX,
+    default: MISSED_MAX,
+  }),
+  until: Type.Nullable(Type.Time("No run is started behind it.")),
+  max_runs: Type.Nullable(Type.Integer("After so many the schedule is completed.", { minimum: 1 })),
+  pause_after_failures: Type.Nullable(
+    Type.Integer("Pauses the schedule when so many runs in a row have failed or were refused.", {
+      minimum: 1,
+    }),
+  ),
+};
+
+const Target = Type.Input(
+  {
+    job_id: Type.String("A job that is there."),
+    blueprint_id: Type.String("A catalog blueprint: a job is made of it with the schedule."),
+  },
+  { description: "Whose runs are started: exactly one of them." },
+);
+
+const example = {
+  job_id: "job_01k9z1v7m3e8q2x4c6t8b0n5dh",
+  cron: { expressions: ["0 9 * * MON-FRI"], timezone: "Europe/Berlin" },
+};
+
+export const CreateScheduleBody = Type.Input(
+  {
+    ...settings,
+    config_overrides: Overrides,
+    kind: Type.OneOf(kinds, "Follows from which of cron and delayed is given."),
+    target: Target,
+    job_id: Type.String("The same as target.job_id."),
+    blueprint_id: Type.String("The same as target.blueprint_id."),
+  },
+  { examples: [example] },
+);
+
+export const UpdateScheduleBody = Type.Input(
+  { ...settings, config_overrides: Type.Nullable(Overrides) },
+  {
+    description:
+      'A JSON merge patch (RFC 7396): null takes a key away, "********" keeps the secret that is stored. A new rule counts from now on; a schedule that was completed goes on with it.',
+    examples: [{ cron: { timezone: "Europe/London" } }],
+  },
+);
+
+const Time = (what: string) => Type.Nullable(Type.Time(what));
+
+export const ScheduleSchema = Type.Object(
+  {
+    schedule_id: Type.String({ examples: ["schedule_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
+    name: Type.String(),
+    kind: Type.OneOf(kinds),
+    status: Type.OneOf(
+      scheduleStates,
+      "completed: no time will be due any more; failed: its job was deleted.",
+    ),
+    status_reason: Type.Nullable(Type.String("Why it is paused or failed, if nobody asked for it.")),
+    target: Type.Object({ job_id: Type.Optional(Type.String()), blueprint_id: Type.Optional(Type.String()) }),
+    job_id: Type.String("Whose runs are started."),
+    inputs: Type.JsonObject("What each run is given; secrets are masked."),
+    config_overrides: Type.Nullable(Type.JsonObject("The same of the configuration.")),
+    cron: Type.Nullable(
+      Type.Object({
+        expressions: Type.Array(Type.String()),
+        timezone: Type.String(),
+        jitter_seconds: Type.Integer(),
+      }),
+    ),
+    delayed: Type.Nullable(Type.Object({ at: Type.Time("When the run is started.") })),
+    overlap: settings.overlap,
+    missed: settings.missed,
+    catchup_limit: settings.catchup_limit,
+    until: settings.until,
+    max_runs: settings.max_runs,
+    pause_after_failures: settings.pause_after_failures,
+    next_run_at: Time("With the jitter; null while no run will be started."),
+    next_runs: Type.Array(Type.Time("Without the jitter."), `The next ${NEXT_RUNS} due times.`),
+    description: Type.String("The rule in plain English.", {
+      examples: ["At 09:00, Monday through Friday (Europe/Berlin)"],
+    }),
+    last_dispatch: Type.Nullable(
+      Type.Object({
+        due_at: Type.Time("The due time."),
+        dispatched_at: Type.Time("When it was looked at."),
+        run_id: Type.Nullable(Type.String()),
+        outcome: Type.OneOf(["dispatched", "skipped", "queued", "failed"]),
+        reason: Type.Nullable(Type.String("Why there is no run.")),
+      }),
+    ),
+    counts: Type.Object({
+      dispatched: Type.Integer("Runs that were started, and starts that were refused."),
+      skipped: Type.Integer("Due times without a run because the one before had not ended."),
+      missed: Type.Integer(`Due times that nobody came to; of one outage at most ${MISSED_MAX} are counted.`),
+      failed: Type.Integer("Starts that were refused, and runs that failed."),
+    }),
+    revision: Type.Integer(),
+    created_at: Type.Time("When it was made."),
+    updated_at: Type.Time("Last change of anything that is shown."),
+  },
+  "A rule by which runs of a job are started.",
+);
+
+export function renderSchedule(schedule: Schedule, secrets: ConfigurationSecrets): string {
+  const { rule, blueprintId, jobId, lastDispatch: last } = schedule;
+  const time = (ms: number | null) => (ms === null ? null : isoTime(ms));
+  const isActive = schedule.status === "active";
+  return JSON.stringify({
+    schedule_id: schedule.scheduleId,
+    name: schedule.name,
+    kind: rule.kind,
+    status: schedule.status,
+    status_reason: schedule.statusReason,
+    target: blueprintId === null ? { job_id: jobId } : { blueprint_id: blueprintId },
+    job_id: jobId,
+    inputs: secrets.maskInputs(schedule.inputs),
+    config_overrides: schedule.configOverrides === null ? null : secrets.mask(schedule.configOverrides),
+    cron: rule.kind === "cron" ? shownCron(rule) : null,
+    delayed: rule.kind === "delayed" ? { at: isoTime(rule.atMs) } : null,
+    overlap: schedule.overlap,
+    missed: schedule.missedPolicy,
+    catchup_limit: schedule.catchupLimit,
+    until: time(schedule.untilMs),
+    max_runs: schedule.maxRuns,
+    pause_after_failures: schedule.pauseAfterFailures,
+    next_run_at: isActive ? time(schedule.nextRunAtMs) : null,
+    next_runs: isActive ? nextDues(schedule, NEXT_RUNS).map(isoTime) : [],
+    description: describe(rule),
+    last_dispatch:
+      last === null
+        ? null
+        : {
+            due_at: isoTime(last.dueAtMs),
+            dispatched_at: isoTime(last.dispatchedAtMs),
+            run_id: last.runId,
+            outcome: last.outcome,
+            reason: last.reason,
+          },
+    counts: {
+      dispatched: schedule.dispatched,
+      skipped: schedule.skipped,
+      missed: schedule.missed,
+      failed: schedule.failed,
+    },
+    revision: schedule.revision,
+    created_at: isoTime(schedule.createdAtMs),
+    updated_at: isoTime(schedule.updatedAtMs),
+  });
+}
+
+const shownCron = ({ expressions, timezone, jitterSeconds }: CronRule) => ({
+  expressions,
+  timezone,
+  jitter_seconds: jitterSeconds,
+});
+
+/** @throws DomainError `validation_failed` with every mistake */
+export function newSettings(body: Static<typeof CreateScheduleBody>, nowMs: number): ScheduleSettings {
+  const rule = ruleOf(body, null, nowMs);
+  if (body.kind !== undefined && body.kind !== rule.kind)
+    throw invalid([
+      { path: "/kind", code: "not_allowed", message: `the rule that is given is ${rule.kind}` },
+    ]);
+  return {
+    name: body.name ?? describe(rule),
+    rule,
+    inputs: body.inputs ?? {},
+    configOverrides: body.config_overrides ?? null,
+    overlap: body.overlap ?? "skip",
+    missedPolicy: body.missed ?? "run_once",
+    catchupLimit: body.catchup_limit ?? MISSED_MAX,
+    untilMs: timeOf(body.until ?? null),
+    maxRuns: body.max_runs ?? null,
+    pauseAfterFailures: body.pause_after_failures ?? null,
+  };
+}
+
+/** @throws DomainError `validation_failed` with every mistake */
+export function changedSettings(
+  body: Static<typeof UpdateScheduleBody>,
+  before: Schedule,
+  nowMs: number,
+): Partial<ScheduleSettings> {
+  const hasRule = body.cron !== undefined || body.delayed !== undefined;
+  return {
+    ...(body.name !== undefined && { name: body.name }),
+    ...(hasRule && { rule: ruleOf(body, before.rule, nowMs) }),
+    ...(body.inputs !== undefined && { inputs: body.inputs }),
+    ...(body.config_overrides !== undefined && { configOverrides: body.config_overrides }),
+    ...(body.overlap !== undefined && { overlap: body.overlap }),
+    ...(body.missed !== undefined && { missedPolicy: body.missed }),
+    ...(body.catchup_limit !== undefined && { catchupLimit: body.catchup_limit }),
+    ...(body.until !== undefined && { untilMs: timeOf(body.until) }),
+    ...(body.max_runs !== undefined && { maxRuns: body.max_runs }),
+    ...(body.pause_after_failures !== undefined && { pauseAfterFailures: body.pause_after_failures }),
+  };
+}
+
+const timeOf = (text: string | null) => (text === null ? null : Date.parse(text));
+
+interface GivenRule {
+  readonly cron?: Static<typeof Cron>;
+  readonly delayed?: Static<typeof Delayed>;
+}
+
+/** @param before the rule that a patch changes; its kind stays */
+function ruleOf({ cron, delayed }: GivenRule, before: Rule | null, nowMs: number): Rule {
+  if ((cron === undefined) === (delayed === undefined)) {
+    const message = "exactly one of cron and delayed must be given";
+    const code = cron === undefined ? "missing" : "not_allowed";
+    throw invalid([{ path: cron === undefined ? "/cron" : "/delayed", code, message }]);
+  }
+  const kind = cron === undefined ? "delayed" : "cron";
+  if (before !== null && before.kind !== kind) {
+    const message = `the schedule is ${before.kind} and stays it; make a new one`;
+    throw invalid([{ path: `/${kind}`, code: "not_allowed", message }]);
+  }
+  if (delayed !== undefined) return { kind: "delayed", atMs: atOf(delayed, nowMs) };
+  return cronOf(cron ?? {}, before?.kind === "cron" ? before : null);
+}
+
+function cronOf(cron: Static<typeof Cron>, before: CronRule | null): CronRule {
+  const rule: CronRule = {
+    kind: "cron",
+    expressions: cron.expressions ?? before?.expressions ?? [],
+    timezone: cron.timezone ?? before?.timezone ?? "UTC",
+    jitterSeconds: cron.jitter_seconds ?? before?.jitterSeconds ?? 0,
+  };
+  const entries = rule.expressions.flatMap((expression, i): readonly DomainErrorEntry[] => {
+    const problem = expressionProblem(expression);
+    const path = `/cron/expressions/${i}`;
+    return problem === null ? [] : [{ path, code: "invalid_cron", message: `${expression}: ${problem}` }];
+  });
+  if (rule.expressions.length === 0)
+    entries.push({ path: "/cron/expressions", code: "missing", message: "is missing" });
+  if (!isTimezone(rule.timezone)) {
+    const message = `${rule.timezone} is no IANA time zone; one is Europe/Berlin`;
+    entries.push({ path: "/cron/timezone", code: "invalid_timezone", message });
+  }
+  if (entries.length > 0) throw invalid(entries);
+  return rule;
+}
+
+function atOf({ at, delay_seconds: delaySeconds }: Static<typeof Delayed>, nowMs: number): number {
+  if ((at === undefined) === (delaySeconds === undefined)) {
+    const message = "exactly one of at and delay_seconds must be given";
+    const code = at === undefined ? "missing" : "not_allowed";
+    throw invalid([{ path: "/delayed/at", code, message }]);
+  }
+  if (at === undefined) return nowMs + (delaySeconds ?? 0) * 1_000;
+  const atMs = Date.parse(at);
+  if (atMs >= nowMs - PAST_MS_MAX) return atMs;
+  throw invalid([{ path: "/delayed/at", code: "never_due", message: "this time is over" }]);
+}
+
+function invalid(entries: readonly DomainErrorEntry[]): DomainError {
+  const messages = entries.map(({ message }) => message).join("; ");
+  return new DomainError("validation_failed", `Invalid schedule: ${messages}.`, entries);
+}
+
+/** Whose runs are started. @throws DomainError `validation_failed` */
+export function targetOf(body: Static<typeof CreateScheduleBody>): {
+  readonly jobId?: string;
+  readonly blueprintId?: string;
+} {
+  const jobId = body.target?.job_id ?? body.job_id;
+  const blueprintId = body.target?.blueprint_id ?? body.blueprint_id;
+  const given = [body.target?.job_id, body.target?.blueprint_id, body.job_id, body.blueprint_id];
+  if (given.filter((one) => one !== undefined).length !== 1) {
+    const message = "exactly one of target.job_id and target.blueprint_id must be given, there or at the top";
+    const code = jobId === undefined && blueprintId === undefined ? "missing" : "not_allowed";
+    throw invalid([{ path: "/target", code, message }]);
+  }
+  return jobId === undefined ? { blueprintId: blueprintId ?? "" } : { jobId };
+}
