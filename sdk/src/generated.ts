@@ -490,6 +490,95 @@ export type CreateRuns = {
   readonly items: readonly unknown[];
 };
 
+export type CreateSchedule = {
+  /** For people. */
+  readonly name?: string | undefined;
+
+  /** When runs are started, again and again. */
+  readonly cron?:
+    | {
+        /**
+         * Five fields (minute, hour, day, month, weekday), or six with seconds in front; or @hourly, @daily,
+         * @weekly, @monthly, @yearly. A time is due when one of them says so.
+         */
+        readonly expressions?: readonly string[] | undefined;
+
+        /**
+         * An IANA name. A time that does not exist when clocks are put forward is due at the first moment that
+         * does; one that comes twice is due once.
+         */
+        readonly timezone?: string | undefined;
+
+        /** Each start is put off by up to so long. */
+        readonly jitter_seconds?: number | undefined;
+      }
+    | undefined;
+
+  /** When the one run is started. */
+  readonly delayed?:
+    | {
+        /** When; or delay_seconds. */
+        readonly at?: string | undefined;
+
+        /** From now on. */
+        readonly delay_seconds?: number | undefined;
+      }
+    | undefined;
+
+  /**
+   * One body for every entrypoint, in place of the manifest's initial_inputs; {} leaves those.
+   * {"$entrypoints": {"id": [bodies]}} addresses entrypoints one by one.
+   */
+  readonly inputs?: JsonObject | undefined;
+
+  /**
+   * When the run before has not ended: start none, start one all the same, let one wait for its end, or
+   * cancel it.
+   */
+  readonly overlap?: "skip" | "allow" | "queue_one" | "cancel_previous" | undefined;
+
+  /**
+   * Times at which nothing was running, or that are more than a minute late: start no run for them, one
+   * for the last of them, or one for each.
+   */
+  readonly missed?: "skip" | "run_once" | "run_all" | undefined;
+
+  /** Most missed times, the latest ones, that run_all makes up for. */
+  readonly catchup_limit?: number | undefined;
+
+  /** No run is started behind it. */
+  readonly until?: string | null | undefined;
+
+  /** After so many the schedule is completed. */
+  readonly max_runs?: number | null | undefined;
+
+  /** Pauses the schedule when so many runs in a row have failed or were refused. */
+  readonly pause_after_failures?: number | null | undefined;
+
+  /** As in the start of a run: for jobs made from a catalog blueprint only. */
+  readonly config_overrides?: JsonObject | undefined;
+
+  /** Follows from which of cron and delayed is given. */
+  readonly kind?: "cron" | "delayed" | undefined;
+
+  /** Whose runs are started: exactly one of them. */
+  readonly target?:
+    | {
+        /** A job that is there. */
+        readonly job_id?: string | undefined;
+
+        /** A catalog blueprint: a job is made of it with the schedule. */
+        readonly blueprint_id?: string | undefined;
+      }
+    | undefined;
+
+  /** The same as target.job_id. */
+  readonly job_id?: string | undefined;
+
+  /** The same as target.blueprint_id. */
+  readonly blueprint_id?: string | undefined;
+};
+
 export type DeadLetter = {
   readonly dead_letter_id: string;
 
@@ -1711,6 +1800,127 @@ export type RuntimeStatus = {
   readonly detail?: string | undefined;
 };
 
+/** A rule by which runs of a job are started. */
+export type Schedule = {
+  readonly schedule_id: string;
+
+  readonly name: string;
+
+  readonly kind: "cron" | "delayed";
+
+  /** completed: no time will be due any more; failed: its job was deleted. */
+  readonly status: "active" | "paused" | "completed" | "failed";
+
+  /** Why it is paused or failed, if nobody asked for it. */
+  readonly status_reason: string | null;
+
+  readonly target: {
+    readonly job_id?: string | undefined;
+
+    readonly blueprint_id?: string | undefined;
+  };
+
+  /** Whose runs are started. */
+  readonly job_id: string;
+
+  /** What each run is given; secrets are masked. */
+  readonly inputs: JsonObject;
+
+  /** The same of the configuration. */
+  readonly config_overrides: JsonObject | null;
+
+  readonly cron: {
+    readonly expressions: readonly string[];
+
+    readonly timezone: string;
+
+    readonly jitter_seconds: number;
+  } | null;
+
+  readonly delayed: {
+    /** When the run is started. */
+    readonly at: string;
+  } | null;
+
+  /**
+   * When the run before has not ended: start none, start one all the same, let one wait for its end, or
+   * cancel it.
+   */
+  readonly overlap: "skip" | "allow" | "queue_one" | "cancel_previous";
+
+  /**
+   * Times at which nothing was running, or that are more than a minute late: start no run for them, one
+   * for the last of them, or one for each.
+   */
+  readonly missed: "skip" | "run_once" | "run_all";
+
+  /** Most missed times, the latest ones, that run_all makes up for. */
+  readonly catchup_limit: number;
+
+  /** No run is started behind it. */
+  readonly until: string | null;
+
+  /** After so many the schedule is completed. */
+  readonly max_runs: number | null;
+
+  /** Pauses the schedule when so many runs in a row have failed or were refused. */
+  readonly pause_after_failures: number | null;
+
+  /** With the jitter; null while no run will be started. */
+  readonly next_run_at: string | null;
+
+  /** The next 5 due times. */
+  readonly next_runs: readonly string[];
+
+  /** The rule in plain English. */
+  readonly description: string;
+
+  readonly last_dispatch: {
+    /** The due time. */
+    readonly due_at: string;
+
+    /** When it was looked at. */
+    readonly dispatched_at: string;
+
+    readonly run_id: string | null;
+
+    readonly outcome: "dispatched" | "skipped" | "queued" | "failed";
+
+    /** Why there is no run. */
+    readonly reason: string | null;
+  } | null;
+
+  readonly counts: {
+    /** Runs that were started, and starts that were refused. */
+    readonly dispatched: number;
+
+    /** Due times without a run because the one before had not ended. */
+    readonly skipped: number;
+
+    /** Due times that nobody came to; of one outage at most 100 are counted. */
+    readonly missed: number;
+
+    /** Starts that were refused, and runs that failed. */
+    readonly failed: number;
+  };
+
+  readonly revision: number;
+
+  /** When it was made. */
+  readonly created_at: string;
+
+  /** Last change of anything that is shown. */
+  readonly updated_at: string;
+};
+
+/** A page of schedules, newest first. */
+export type SchedulePage = {
+  readonly items: readonly Schedule[];
+
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
+  readonly next_page_token: string | null;
+};
+
 /** A long-lived process that an open run offers, found by its name. */
 export type Service = {
   /** The same for every attempt of its agent, and after a restart. */
@@ -1930,6 +2140,79 @@ export type UpdateJob = {
   readonly resolved_configuration?: JsonObject | null | undefined;
 };
 
+/**
+ * A JSON merge patch (RFC 7396): null takes a key away, "********" keeps the secret that is stored. A
+ * new rule counts from now on; a schedule that was completed goes on with it.
+ */
+export type UpdateSchedule = {
+  /** For people. */
+  readonly name?: string | undefined;
+
+  /** When runs are started, again and again. */
+  readonly cron?:
+    | {
+        /**
+         * Five fields (minute, hour, day, month, weekday), or six with seconds in front; or @hourly, @daily,
+         * @weekly, @monthly, @yearly. A time is due when one of them says so.
+         */
+        readonly expressions?: readonly string[] | undefined;
+
+        /**
+         * An IANA name. A time that does not exist when clocks are put forward is due at the first moment that
+         * does; one that comes twice is due once.
+         */
+        readonly timezone?: string | undefined;
+
+        /** Each start is put off by up to so long. */
+        readonly jitter_seconds?: number | undefined;
+      }
+    | undefined;
+
+  /** When the one run is started. */
+  readonly delayed?:
+    | {
+        /** When; or delay_seconds. */
+        readonly at?: string | undefined;
+
+        /** From now on. */
+        readonly delay_seconds?: number | undefined;
+      }
+    | undefined;
+
+  /**
+   * One body for every entrypoint, in place of the manifest's initial_inputs; {} leaves those.
+   * {"$entrypoints": {"id": [bodies]}} addresses entrypoints one by one.
+   */
+  readonly inputs?: JsonObject | undefined;
+
+  /**
+   * When the run before has not ended: start none, start one all the same, let one wait for its end, or
+   * cancel it.
+   */
+  readonly overlap?: "skip" | "allow" | "queue_one" | "cancel_previous" | undefined;
+
+  /**
+   * Times at which nothing was running, or that are more than a minute late: start no run for them, one
+   * for the last of them, or one for each.
+   */
+  readonly missed?: "skip" | "run_once" | "run_all" | undefined;
+
+  /** Most missed times, the latest ones, that run_all makes up for. */
+  readonly catchup_limit?: number | undefined;
+
+  /** No run is started behind it. */
+  readonly until?: string | null | undefined;
+
+  /** After so many the schedule is completed. */
+  readonly max_runs?: number | null | undefined;
+
+  /** Pauses the schedule when so many runs in a row have failed or were refused. */
+  readonly pause_after_failures?: number | null | undefined;
+
+  /** As in the start of a run: for jobs made from a catalog blueprint only. */
+  readonly config_overrides?: JsonObject | null | undefined;
+};
+
 export type ValidateBlueprint = {
   /**
    * One body for every entrypoint, in place of the manifest's initial_inputs; {} leaves those.
@@ -2128,6 +2411,8 @@ export const problemCodes = [
   "blueprint_not_found",
   /** No operation has this id, or it was removed with age; list the operations. */
   "operation_not_found",
+  /** No schedule has this id, or it was removed; list the schedules. */
+  "schedule_not_found",
   /** No node has this id, or it was removed; list the nodes. */
   "node_not_found",
   /** No open run has such a service; list the services there are. */
@@ -2365,6 +2650,14 @@ export interface Operations {
     readonly answer: StartedRuns;
   };
 
+  /**
+   * Start runs of a job by a rule (POST /api/v1/schedules)
+   *
+   * Each due time starts one run, also when the program was killed in the middle. What the runs are
+   * given is checked now, as if one began. A run's trigger has kind schedule and the schedule's id.
+   */
+  readonly createSchedule: { readonly request: { readonly body: CreateSchedule }; readonly answer: Schedule };
+
   /** Delete a bundle that no job uses (DELETE /api/v1/bundles/{bundle_id}) */
   readonly deleteBundle: {
     readonly request: {
@@ -2395,6 +2688,38 @@ export interface Operations {
       };
     };
     readonly answer: undefined;
+  };
+
+  /** Delete a schedule; its runs stay (DELETE /api/v1/schedules/{schedule_id}) */
+  readonly deleteSchedule: {
+    readonly request: {
+      readonly path: {
+        /** The schedule's id. */
+        readonly schedule_id: string;
+      };
+      readonly headers: {
+        /** The current ETag, or *. */
+        readonly "if-match": string;
+      };
+    };
+    readonly answer: undefined;
+  };
+
+  /**
+   * Start a run of a schedule now (POST /api/v1/schedules/{schedule_id}/dispatch)
+   *
+   * Whatever its status, its rule and its other runs.
+   */
+  readonly dispatchSchedule: {
+    readonly request: {
+      readonly path: {
+        /** The schedule's id. */
+        readonly schedule_id: string;
+      };
+    };
+    readonly answer: {
+      readonly run_id: string;
+    };
   };
 
   /**
@@ -2665,6 +2990,28 @@ export interface Operations {
 
   /** See what the runtime is doing (GET /api/v1/runtime/status) */
   readonly getRuntimeStatus: { readonly request: Nothing; readonly answer: RuntimeStatus };
+
+  /**
+   * Get a schedule (GET /api/v1/schedules/{schedule_id})
+   *
+   * The ETag changes with the schedule and with what has become of its due times; If-Match looks at the
+   * schedule alone.
+   */
+  readonly getSchedule: {
+    readonly request: {
+      readonly path: {
+        /** The schedule's id. */
+        readonly schedule_id: string;
+      };
+      readonly headers?:
+        | {
+            /** The ETag of an answer that the client still has. */
+            readonly "if-none-match"?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: Schedule;
+  };
 
   /** See the cluster in a few numbers (GET /api/v1/system/summary) */
   readonly getSystemSummary: { readonly request: Nothing; readonly answer: SystemSummary };
@@ -3228,6 +3575,34 @@ export interface Operations {
     readonly answer: RunPage;
   };
 
+  /** List schedules (GET /api/v1/schedules) */
+  readonly listSchedules: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** Schedules of this kind only. */
+            readonly kind?: "cron" | "delayed" | undefined;
+
+            /** Schedules in this status only. */
+            readonly status?: "active" | "paused" | "completed" | "failed" | undefined;
+
+            /** Schedules that start runs of this job only. */
+            readonly job_id?: string | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: SchedulePage;
+  };
+
   /**
    * List services (GET /api/v1/services)
    *
@@ -3276,6 +3651,21 @@ export interface Operations {
       };
     };
     readonly answer: JobControl;
+  };
+
+  /**
+   * Pause a schedule (POST /api/v1/schedules/{schedule_id}/pause)
+   *
+   * No run is started until it is resumed. Runs that were started go on.
+   */
+  readonly pauseSchedule: {
+    readonly request: {
+      readonly path: {
+        /** The schedule's id. */
+        readonly schedule_id: string;
+      };
+    };
+    readonly answer: Schedule;
   };
 
   /**
@@ -3359,6 +3749,21 @@ export interface Operations {
       };
     };
     readonly answer: JobControl;
+  };
+
+  /**
+   * Let a paused schedule go on (POST /api/v1/schedules/{schedule_id}/resume)
+   *
+   * From now on: what was due meanwhile is not made up for.
+   */
+  readonly resumeSchedule: {
+    readonly request: {
+      readonly path: {
+        /** The schedule's id. */
+        readonly schedule_id: string;
+      };
+    };
+    readonly answer: Schedule;
   };
 
   /**
@@ -3550,6 +3955,22 @@ export interface Operations {
     readonly answer: Job;
   };
 
+  /** Change a schedule (PATCH /api/v1/schedules/{schedule_id}) */
+  readonly updateSchedule: {
+    readonly request: {
+      readonly path: {
+        /** The schedule's id. */
+        readonly schedule_id: string;
+      };
+      readonly headers: {
+        /** The current ETag, or *. */
+        readonly "if-match": string;
+      };
+      readonly body: UpdateSchedule;
+    };
+    readonly answer: Schedule;
+  };
+
   /**
    * Upload a bundle (POST /api/v1/bundles)
    *
@@ -3635,6 +4056,7 @@ export const operations = {
     answer: "json",
     takesKey: true,
   },
+  createSchedule: { method: "POST", path: "/api/v1/schedules", body: "json", answer: "json", takesKey: true },
   deleteBundle: {
     method: "DELETE",
     path: "/api/v1/bundles/{bundle_id}",
@@ -3648,6 +4070,20 @@ export const operations = {
     body: "none",
     answer: "none",
     takesKey: false,
+  },
+  deleteSchedule: {
+    method: "DELETE",
+    path: "/api/v1/schedules/{schedule_id}",
+    body: "none",
+    answer: "none",
+    takesKey: false,
+  },
+  dispatchSchedule: {
+    method: "POST",
+    path: "/api/v1/schedules/{schedule_id}/dispatch",
+    body: "none",
+    answer: "json",
+    takesKey: true,
   },
   drainNode: {
     method: "POST",
@@ -3756,6 +4192,13 @@ export const operations = {
   getRuntimeStatus: {
     method: "GET",
     path: "/api/v1/runtime/status",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  getSchedule: {
+    method: "GET",
+    path: "/api/v1/schedules/{schedule_id}",
     body: "none",
     answer: "json",
     takesKey: false,
@@ -3883,10 +4326,18 @@ export const operations = {
     takesKey: false,
   },
   listRuns: { method: "GET", path: "/api/v1/runs", body: "none", answer: "json", takesKey: false },
+  listSchedules: { method: "GET", path: "/api/v1/schedules", body: "none", answer: "json", takesKey: false },
   listServices: { method: "GET", path: "/api/v1/services", body: "none", answer: "json", takesKey: false },
   pauseJob: {
     method: "POST",
     path: "/api/v1/jobs/{job_id}/pause",
+    body: "none",
+    answer: "json",
+    takesKey: true,
+  },
+  pauseSchedule: {
+    method: "POST",
+    path: "/api/v1/schedules/{schedule_id}/pause",
     body: "none",
     answer: "json",
     takesKey: true,
@@ -3922,6 +4373,13 @@ export const operations = {
   resumeJob: {
     method: "POST",
     path: "/api/v1/jobs/{job_id}/resume",
+    body: "none",
+    answer: "json",
+    takesKey: true,
+  },
+  resumeSchedule: {
+    method: "POST",
+    path: "/api/v1/schedules/{schedule_id}/resume",
     body: "none",
     answer: "json",
     takesKey: true,
@@ -3985,6 +4443,13 @@ export const operations = {
   updateJob: {
     method: "PATCH",
     path: "/api/v1/jobs/{job_id}",
+    body: "json",
+    answer: "json",
+    takesKey: false,
+  },
+  updateSchedule: {
+    method: "PATCH",
+    path: "/api/v1/schedules/{schedule_id}",
     body: "json",
     answer: "json",
     takesKey: false,
