@@ -8,6 +8,7 @@ import { BundlesResource } from "./bundles.ts";
 import { JobsResource } from "./jobs.ts";
 import { OperationsResource } from "./operations.ts";
 import { RunsResource } from "./runs.ts";
+import { SchedulesResource } from "./schedules.ts";
 import { ServicesResource } from "./services.ts";
 import { SystemResource } from "./system.ts";
 import { openTransport, type TroupeClientOptions } from "./transport.ts";
@@ -25,6 +26,7 @@ export class TroupeClient {
   readonly jobs: JobsResource;
   readonly operations: OperationsResource;
   readonly runs: RunsResource;
+  readonly schedules: SchedulesResource;
   readonly services: ServicesResource;
   readonly system: SystemResource;
 
@@ -36,6 +38,7 @@ export class TroupeClient {
     this.operations = new OperationsResource(transport);
     this.runs = new RunsResource(transport);
     this.blueprints = new BlueprintsResource(transport, this.runs);
+    this.schedules = new SchedulesResource(transport);
     this.services = new ServicesResource(transport);
     this.system = new SystemResource(transport);
   }

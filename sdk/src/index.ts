@@ -19,6 +19,7 @@ export {
   type RuntimeJobDetail,
   TroupeRuntime,
 } from "./runtime.ts";
+export type { SchedulesResource } from "./schedules.ts";
 export type { ServicesResource } from "./services.ts";
 export { readServerSentEvents, type ServerSentEvent } from "./sse.ts";
 export type { SystemResource } from "./system.ts";

@@ -18,6 +18,7 @@ import type {
   TaggedJob,
   WorkflowProgress,
 } from "./records.ts";
+import { tagged } from "./tagged.ts";
 import type { CallOptions, KeyedOptions, Transport } from "./transport.ts";
 
 export class JobsResource {
@@ -116,13 +117,4 @@ export class JobsResource {
   deadLetters(jobId: string, query: DeadLettersQuery = {}, options: CallOptions = {}): Pages<DeadLetter> {
     return pagesOf(this.#transport, "listJobDeadLetters", { path: { job_id: jobId }, query }, options);
   }
-}
-
-/** The ETag is derived from the revision when a proxy has removed the header. */
-function tagged<T extends { readonly revision: number }>(answer: {
-  readonly value: T;
-  readonly headers: Headers;
-}): T & { readonly etag: string } {
-  const { value, headers } = answer;
-  return { ...value, etag: headers.get("etag") ?? `"${value.revision}"` };
 }

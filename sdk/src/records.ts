@@ -28,7 +28,7 @@ export type WorkflowProgress = AnswerOf<"getWorkflowProgress">;
 /** What pausing, resuming or cancelling a job did to its runs. */
 export type JobControl = AnswerOf<"cancelJob">;
 
-/** The version of a job that was read. */
+/** The version of a record that was read. */
 interface Tag {
   /** For If-Match, quotes included. */
   readonly etag: string;
@@ -37,6 +37,20 @@ interface Tag {
 /** Which version of which job is to be changed; "*" in place of the ETag: whatever it is by now. */
 export interface JobVersion {
   readonly job_id: string;
+  readonly etag: string;
+}
+
+/** A rule by which runs of a job are started. */
+export type Schedule = AnswerOf<"getSchedule">;
+/** A schedule, with what a change of it must name. */
+export type TaggedSchedule = Schedule & Tag;
+export type NewSchedule = BodyOf<"createSchedule">;
+export type SchedulePatch = BodyOf<"updateSchedule">;
+export type SchedulesQuery = QueryOf<"listSchedules">;
+
+/** Which version of which schedule is to be changed; "*" in place of the ETag: whatever it is by now. */
+export interface ScheduleVersion {
+  readonly schedule_id: string;
   readonly etag: string;
 }
 
