@@ -34,13 +34,12 @@ const Cron = Type.Input(
       { minItems: 1, maxItems: EXPRESSIONS_MAX },
     ),
     timezone: Type.String(
-      "An IANA name. A time that does not exist when clocks are put forward is due at the first moment that does; one that comes twice is due once.",
-      { maxLength: 64, default: "UTC", examples: ["Europe/Berlin"] },
+      "An IANA name. Default: UTC. A time that does not exist when clocks are put forward is due at the first moment that does; one that comes twice is due once.",
+      { maxLength: 64, examples: ["Europe/Berlin"] },
     ),
-    jitter_seconds: Type.Integer("Each start is put off by up to so long.", {
+    jitter_seconds: Type.Integer("Each start is put off by up to so long. Default: 0.", {
       minimum: 0,
       maximum: DAY_SECONDS,
-      default: 0,
     }),
   },
   { description: "When runs are started, again and again." },
@@ -59,6 +58,7 @@ const Overrides = Type.JsonObject(
   {},
 );
 
+/** Without default values, which would be laid over what a change does not mention. */
 const settings = {
   name: Type.String("For people.", { minLength: 1, maxLength: 200 }),
   cron: Cron,
@@ -66,19 +66,16 @@ const settings = {
   inputs: runInputs,
   overlap: Type.OneOf(
     overlapPolicies,
-    "When the run before has not ended: start none, start one all the same, let one wait for its end, or cancel it.",
-    { default: "skip" },
+    "When the run before has not ended: start none (skip, the default), start one all the same, let one wait for its end, or cancel it.",
   ),
   missed: Type.OneOf(
     missedPolicies,
-    "Times at which nothing was running, or that are more than a minute late: start no run for them, one for the last of them, or one for each.",
-    { default: "run_once" },
+    "Times at which nothing was running, or that are more than a minute late: start no run for them, one for the last of them (run_once, the default), or one for each.",
   ),
-  catchup_limit: Type.Integer("Most missed times, the latest ones, that run_all makes up for.", {
-    minimum: 1,
-    maximum: MISSED_MAX,
-    default: MISSED_MAX,
-  }),
+  catchup_limit: Type.Integer(
+    `Most missed times, the latest ones, that run_all makes up for. Default: ${MISSED_MAX}.`,
+    { minimum: 1, maximum: MISSED_MAX },
+  ),
   until: Type.Nullable(Type.Time("No run is started behind it.")),
   max_runs: Type.Nullable(Type.Integer("After so many the schedule is completed.", { minimum: 1 })),
   pause_after_failures: Type.Nullable(
