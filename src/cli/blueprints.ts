@@ -3,10 +3,9 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline/promises";
 import type { Blueprint, BlueprintDetail, BlueprintRemoval } from "../../sdk/src/index.ts";
-import type { JsonObject } from "../engine/json.ts";
-import { type Call, exitCodes, printAnswer, UsageError } from "./command.ts";
+import { exitCodes, printAnswer, UsageError } from "./command.ts";
 import { idOf } from "./ids.ts";
-import { readObject, withSettings } from "./input.ts";
+import { overridesOf, readObject } from "./input.ts";
 import { printList } from "./lists.ts";
 import { gatewayRun } from "./named-run.ts";
 import { ending, followed, planLines, showEnd } from "./operations.ts";
@@ -102,13 +101,6 @@ export async function run(call: ServerCall): Promise<number> {
     call.terminal.print(cleanText(`Run ${runId}`));
   }
   return watchLaunch(call, gatewayRun(call, runId));
-}
-
-/** --config with every --set merged over it; undefined when there is neither. */
-function overridesOf(call: Call): JsonObject | undefined {
-  const file = readObject(call, "config");
-  const settings = call.texts("set");
-  return settings.length === 0 ? file : withSettings(file ?? {}, settings);
 }
 
 function blueprintLines(found: BlueprintDetail): readonly string[] {

@@ -4,6 +4,7 @@ import { blueprintEntries } from "./catalogue-blueprints.ts";
 import { node } from "./catalogue-nodes.ts";
 import { command, help, json, option } from "./catalogue-options.ts";
 import { runEntries, runtimeEntries } from "./catalogue-runs.ts";
+import { schedules } from "./catalogue-schedules.ts";
 import type { CatalogueEntry, CatalogueSection, OptionSpec } from "./command.ts";
 
 const servingOptions: readonly OptionSpec[] = [
@@ -124,7 +125,7 @@ const local: readonly CatalogueEntry[] = [
 /** All commands, as `troupe help` lists them. */
 export const sections: readonly CatalogueSection[] = [
   { title: "Serve", entries: serving },
-  { title: "Work with the gateway", entries: [...runEntries, ...blueprintEntries, node] },
+  { title: "Work with the gateway", entries: [...runEntries, schedules, ...blueprintEntries, node] },
   { title: "Work with the runtime API", entries: runtimeEntries },
   { title: "On this machine", entries: local },
 ];

@@ -9,13 +9,14 @@ const kinds = {
   job: { pattern: /^[\w-]{1,128}$/, list: "troupe jobs" },
   run: { pattern: /^[\w-]{1,128}$/, list: "troupe runs" },
   blueprint: { pattern: /^[a-z0-9][a-z0-9_-]{0,63}$/, list: "troupe blueprint list" },
+  schedule: { pattern: /^[\w-]{1,128}$/, list: "troupe schedules" },
   operation: { pattern: /^op_[0-9a-z]+$/, list: "troupe operations" },
 } as const;
 
 export type IdKind = keyof typeof kinds;
 
-/** A blueprint may be called job_…, but these three may not be mixed up. */
-const mixedUp = ["bundle", "job", "run"] as const;
+/** A blueprint may be called job_…, but these may not be mixed up. */
+const mixedUp = ["bundle", "job", "run", "schedule"] as const;
 
 /**
  * The id that a command was given as its first word.

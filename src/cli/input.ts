@@ -1,4 +1,4 @@
-// What a person gives a command: JSON in files and options, and settings, `--set a.b=value`, merged over an object.
+// What a person gives a command: JSON in files and options; settings, `--set a.b=value`, merged over an object; durations.
 //
 // - A value that is JSON is that JSON, and any other one is a text: depth=3 is a number, city=Ghent a text.
 // - A dot goes one level deeper; `\.` is a dot in a name, and a number an item of a list.
@@ -61,6 +61,13 @@ export function jsonOption(call: Call, option: string, example: string): JsonVal
   return parsed.value;
 }
 
+/** What runs are given over their job's configuration: --config with every --set merged over it; undefined without both. */
+export function overridesOf(call: Call): JsonObject | undefined {
+  const file = readObject(call, "config");
+  const settings = call.texts("set");
+  return settings.length === 0 ? file : withSettings(file ?? {}, settings);
+}
+
 /**
  * Merges settings over an object; later ones win. The given object is not changed.
  *
@@ -101,4 +108,12 @@ export function withInputs(manifest: JsonObject, inputs: JsonObject): JsonObject
   }
   const entrypoints = isStringList(manifest.entrypoints) ? manifest.entrypoints : [];
   return { ...manifest, initial_inputs: Object.fromEntries(entrypoints.map((id) => [id, [inputs]])) };
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** 30s, 10m, 2h or 3d; null for any other text. */
+export function durationMs(text: string): number | null {
+  const [, count, unit = ""] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  return count === undefined ? null : Number(count) * (UNIT_MS[unit] ?? 0);
 }

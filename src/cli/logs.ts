@@ -4,6 +4,7 @@ import type { LogFilters, LogRecord, TroupeClient } from "../../sdk/src/index.ts
 import { logLevels } from "../engine/event-types.ts";
 import { type Call, UsageError } from "./command.ts";
 import { idKind } from "./ids.ts";
+import { durationMs } from "./input.ts";
 import { countOf, oneOf, printStream } from "./lists.ts";
 import { withNamedRun } from "./named-run.ts";
 import { logLine } from "./record-text.ts";
@@ -89,16 +90,13 @@ function textOf(call: Call): string | undefined {
   return text ?? undefined;
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
 /** A time as the gateway takes it: from an ISO 8601 time, a date, or how long ago it was. */
 function timeOf(call: Call, option: string, nowMs: number): string | undefined {
   const text = call.text(option);
   if (text === null) return undefined;
-  const [, count, unit = ""] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
-  const agoMs = Number(count) * (UNIT_MS[unit] ?? Number.NaN);
+  const agoMs = durationMs(text);
   const isDate = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}.*)?$/.test(text);
-  const ms = count === undefined ? (isDate ? Date.parse(text) : Number.NaN) : nowMs - agoMs;
+  const ms = agoMs === null ? (isDate ? Date.parse(text) : Number.NaN) : nowMs - agoMs;
   if (!Number.isNaN(ms)) return new Date(ms).toISOString();
   throw new UsageError(
     `--${option}: ${JSON.stringify(cleanText(text))} is not a time. Use 30s, 10m, 2h, 3d, or 2026-11-21T09:30:00Z.`,

@@ -15,6 +15,12 @@ export function ago(timestamp: string): string {
   return `${duration(Date.now() - Date.parse(timestamp))} ago`;
 }
 
+/** How long it is until a time. */
+export function away(timestamp: string): string {
+  const ms = Date.parse(timestamp) - Date.now();
+  return ms <= 0 ? "now" : `in ${duration(ms)}`;
+}
+
 /** A named value; null leaves it out. */
 export type Field = readonly [name: string, value: string | number | null];
 

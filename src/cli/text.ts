@@ -181,6 +181,20 @@ export function timeOfDay(timestamp: string): string {
   return `${two(time.getHours())}:${two(time.getMinutes())}:${two(time.getSeconds())}.${String(time.getMilliseconds()).padStart(3, "0")}`;
 }
 
+const localTimes = new Intl.DateTimeFormat("en-GB", {
+  weekday: "short",
+  day: "numeric",
+  month: "short",
+  year: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  timeZoneName: "short",
+});
+
+/** An ISO timestamp in the machine's zone: Thu, 26 Nov 2026, 07:30:00 CET. */
+export const localTime = (timestamp: string): string => localTimes.format(new Date(timestamp));
+
 /** Why a file or folder could not be written. */
 const writeFailures: Readonly<Record<string, string>> = {
   ENOSPC: "the disk is full. Free some space, or choose a place on another disk",
