@@ -504,12 +504,12 @@ export type CreateSchedule = {
         readonly expressions?: readonly string[] | undefined;
 
         /**
-         * An IANA name. A time that does not exist when clocks are put forward is due at the first moment that
-         * does; one that comes twice is due once.
+         * An IANA name. Default: UTC. A time that does not exist when clocks are put forward is due at the
+         * first moment that does; one that comes twice is due once.
          */
         readonly timezone?: string | undefined;
 
-        /** Each start is put off by up to so long. */
+        /** Each start is put off by up to so long. Default: 0. */
         readonly jitter_seconds?: number | undefined;
       }
     | undefined;
@@ -532,18 +532,18 @@ export type CreateSchedule = {
   readonly inputs?: JsonObject | undefined;
 
   /**
-   * When the run before has not ended: start none, start one all the same, let one wait for its end, or
-   * cancel it.
+   * When the run before has not ended: start none (skip, the default), start one all the same, let one
+   * wait for its end, or cancel it.
    */
   readonly overlap?: "skip" | "allow" | "queue_one" | "cancel_previous" | undefined;
 
   /**
    * Times at which nothing was running, or that are more than a minute late: start no run for them, one
-   * for the last of them, or one for each.
+   * for the last of them (run_once, the default), or one for each.
    */
   readonly missed?: "skip" | "run_once" | "run_all" | undefined;
 
-  /** Most missed times, the latest ones, that run_all makes up for. */
+  /** Most missed times, the latest ones, that run_all makes up for. Default: 100. */
   readonly catchup_limit?: number | undefined;
 
   /** No run is started behind it. */
@@ -1843,18 +1843,18 @@ export type Schedule = {
   } | null;
 
   /**
-   * When the run before has not ended: start none, start one all the same, let one wait for its end, or
-   * cancel it.
+   * When the run before has not ended: start none (skip, the default), start one all the same, let one
+   * wait for its end, or cancel it.
    */
   readonly overlap: "skip" | "allow" | "queue_one" | "cancel_previous";
 
   /**
    * Times at which nothing was running, or that are more than a minute late: start no run for them, one
-   * for the last of them, or one for each.
+   * for the last of them (run_once, the default), or one for each.
    */
   readonly missed: "skip" | "run_once" | "run_all";
 
-  /** Most missed times, the latest ones, that run_all makes up for. */
+  /** Most missed times, the latest ones, that run_all makes up for. Default: 100. */
   readonly catchup_limit: number;
 
   /** No run is started behind it. */
@@ -2158,12 +2158,12 @@ export type UpdateSchedule = {
         readonly expressions?: readonly string[] | undefined;
 
         /**
-         * An IANA name. A time that does not exist when clocks are put forward is due at the first moment that
-         * does; one that comes twice is due once.
+         * An IANA name. Default: UTC. A time that does not exist when clocks are put forward is due at the
+         * first moment that does; one that comes twice is due once.
          */
         readonly timezone?: string | undefined;
 
-        /** Each start is put off by up to so long. */
+        /** Each start is put off by up to so long. Default: 0. */
         readonly jitter_seconds?: number | undefined;
       }
     | undefined;
@@ -2186,18 +2186,18 @@ export type UpdateSchedule = {
   readonly inputs?: JsonObject | undefined;
 
   /**
-   * When the run before has not ended: start none, start one all the same, let one wait for its end, or
-   * cancel it.
+   * When the run before has not ended: start none (skip, the default), start one all the same, let one
+   * wait for its end, or cancel it.
    */
   readonly overlap?: "skip" | "allow" | "queue_one" | "cancel_previous" | undefined;
 
   /**
    * Times at which nothing was running, or that are more than a minute late: start no run for them, one
-   * for the last of them, or one for each.
+   * for the last of them (run_once, the default), or one for each.
    */
   readonly missed?: "skip" | "run_once" | "run_all" | undefined;
 
-  /** Most missed times, the latest ones, that run_all makes up for. */
+  /** Most missed times, the latest ones, that run_all makes up for. Default: 100. */
   readonly catchup_limit?: number | undefined;
 
   /** No run is started behind it. */
