@@ -204,6 +204,32 @@ test("dead letters are as the document says, and so is sending them again", asyn
   await givingUp.remove();
 });
 
+test("a schedule, from its creation to its deletion, is as the document says", async () => {
+  const bundleId = await uploaded(graph("scheduled", [router("in")]));
+  const { body: job } = await judged("POST", "/jobs", { body: { bundle_id: bundleId } });
+  const body = { job_id: job.job_id, cron: { expressions: ["30 7 * * *"] } };
+  const headers = { "idempotency-key": "schedule-1" };
+  const created = await judged("POST", "/schedules", { body, headers });
+  await judged("POST", "/schedules", { body, headers });
+  await judged("POST", "/schedules", { body: { ...body, cron: { expressions: ["x"] } } });
+  await judged("POST", "/schedules", { body: { ...body, job_id: "none" } });
+  const path = `/schedules/${created.body.schedule_id}`;
+  const { body: dispatched } = await judged("POST", `${path}/dispatch`);
+  await ended(program, String(dispatched.run_id));
+  for (const action of ["pause", "resume"]) await judged("POST", `${path}/${action}`);
+  await judged("GET", "/schedules?page_size=1&kind=cron");
+  await judged("GET", "/schedules?kind=none");
+  const etag = (await judged("GET", path)).headers.get("etag") ?? "";
+  await judged("GET", path, { headers: { "if-none-match": etag } });
+  await judged("PATCH", path, { body: { name: "renamed" } });
+  await judged("PATCH", path, { body: { name: "renamed" }, headers: { "if-match": etag } });
+  await judged("PATCH", path, { body: { name: "again" }, headers: { "if-match": etag } });
+  await judged("DELETE", path, { headers: { "if-match": "*" } });
+  for (const action of ["pause", "resume", "dispatch"]) await judged("POST", `/schedules/none/${action}`);
+  for (const method of ["GET", "DELETE"])
+    await judged(method, "/schedules/none", { headers: { "if-match": "*" } });
+});
+
 test("the views of the system are as the document says", async () => {
   for (const path of [
     "/health",
