@@ -40,6 +40,10 @@ export class ScheduledRuns implements RunStarts<GatewayWrites> {
     });
   }
 
+  async isStarted(writes: GatewayWrites, { scheduleId }: Schedule, dueAtMs: number): Promise<boolean> {
+    return (await writes.run(runIdOf(scheduleId, dueAtMs))) !== null;
+  }
+
   accepted(runId: string): void {
     this.#parts.launcher.enqueue(runId);
   }

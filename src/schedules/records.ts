@@ -87,7 +87,7 @@ export interface Schedule extends ScheduleCounts {
   readonly statusReason: string | null;
   /** The next due time by the rule; null when there is none. */
   readonly dueAtMs: number | null;
-  /** When there is something to do for it: the due time with its jitter, or now for a run that waited for the one before. */
+  /** When there is something to do for it: the due time with its jitter; 0 for a run that has waited for the one before. */
   readonly nextRunAtMs: number | null;
   /** The due time whose run waits for the end of the one before (queue_one). */
   readonly queuedDueAtMs: number | null;

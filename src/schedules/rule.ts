@@ -14,8 +14,20 @@ import type { CronRule, Rule } from "./records.ts";
 /** Most due times that are looked at one by one. */
 export const MISSED_MAX = 100;
 
-const cronOf = (expression: string, timezone: string) =>
-  new Cron(expression, { timezone, fixedTimeRule: "no-wildcard", paused: true });
+/** Parsing one takes as long as finding its next time. */
+const parsed = new Map<string, Cron>();
+const PARSED_MAX = 1_000;
+
+function cronOf(expression: string, timezone: string): Cron {
+  const key = `${timezone} ${expression}`;
+  let cron = parsed.get(key);
+  if (cron === undefined) {
+    cron = new Cron(expression, { timezone, fixedTimeRule: "no-wildcard", paused: true });
+    if (parsed.size >= PARSED_MAX) parsed.clear();
+    parsed.set(key, cron);
+  }
+  return cron;
+}
 
 /** What is wrong with a cron expression, in words; null: nothing. */
 export function expressionProblem(expression: string): string | null {

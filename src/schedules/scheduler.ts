@@ -35,6 +35,8 @@ export interface RunStarts<Writes> {
    * @throws DomainError
    */
   prepare(schedule: Schedule, dueAtMs: number | null): Promise<(writes: Writes) => Promise<StartedRun>>;
+  /** Whether there is a run of this due time, whatever became of it. */
+  isStarted(writes: Writes, schedule: Schedule, dueAtMs: number): Promise<boolean>;
   /** To be called when it is on disk. */
   accepted(runId: string): void;
   cancel(writes: Writes, runId: string): Promise<void>;
@@ -62,7 +64,7 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
   /** Runs of schedules whose end is looked at when it comes, by their runtime jobs. */
   readonly #open = new Map<string, string>();
   #cancelTimer = () => {};
-  #wakesAtMs = Number.POSITIVE_INFINITY;
+  #wakesAtSteadyMs = Number.POSITIVE_INFINITY;
   #roundAtMs: number | null = null;
   #isOnDuty = false;
   #look: Promise<void> = Promise.resolve();
@@ -126,13 +128,16 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
     return this.#isOnDuty ? 0 : BEHIND_MS;
   }
 
+  /** @param atMs wall time, which may be set meanwhile: so it looks at least every ROUND_MS */
   #wakeAt(atMs: number): void {
-    if (this.#isStopped || atMs >= this.#wakesAtMs) return;
-    this.#cancelTimer();
-    this.#wakesAtMs = atMs;
     const { clock } = this.#parts;
-    this.#cancelTimer = clock.after(Math.max(0, atMs - clock.nowMs()), () => {
-      this.#wakesAtMs = Number.POSITIVE_INFINITY;
+    const delayMs = Math.min(ROUND_MS, Math.max(0, atMs - clock.nowMs()));
+    const steadyMs = clock.steadyMs() + delayMs;
+    if (this.#isStopped || steadyMs >= this.#wakesAtSteadyMs) return;
+    this.#cancelTimer();
+    this.#wakesAtSteadyMs = steadyMs;
+    this.#cancelTimer = clock.after(delayMs, () => {
+      this.#wakesAtSteadyMs = Number.POSITIVE_INFINITY;
       this.#look = this.#look.then(() => this.#lookNow());
     });
   }
@@ -197,15 +202,18 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
   /** @param likelyStart the due time that a run is started for, if nothing changes until the transaction */
   async #take(schedule: Schedule, nowMs: number, likelyStart: number | null): Promise<void> {
     const { records, starts, log } = this.#parts;
-    const insert = likelyStart === null ? null : await this.#prepared(schedule, likelyStart);
+    const prepared = likelyStart === null ? null : await this.#prepared(schedule, likelyStart);
     const { scheduleId, jobId } = schedule;
     const done = await records.write(async (writes) => {
       const now = await writes.schedules.schedule(scheduleId);
       if (now === null || now.version !== schedule.version) return null;
       const open = await writes.schedules.openRuns(scheduleId);
-      const taken = step(now, nowMs, open.length);
-      if (taken === null || taken.start !== likelyStart) return null;
+      const isThere = likelyStart !== null && (await starts.isStarted(writes, schedule, likelyStart));
+      const taken = step(now, nowMs, open.length, isThere ? likelyStart : null);
+      // A run has ended or begun meanwhile, and something else is to be done now.
+      if (taken === null || (!isThere && taken.start !== likelyStart)) return null;
       const { cancelsOpen, next } = taken;
+      const insert = isThere ? null : prepared;
       if (insert === null || insert instanceof DomainError) {
         const saved = insert === null ? next : refusedBy(insert, next);
         await writes.schedules.save(saved);
@@ -251,7 +259,7 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
       const counted = run.hasFailed
         ? failed(schedule, `run ${runId} failed`)
         : { ...schedule, failuresInARow: 0 };
-      const next = changed(isFree ? freed(counted, nowMs) : counted, nowMs);
+      const next = changed(isFree ? freed(counted) : counted, nowMs);
       await schedules.save(next);
       return { run, next };
     });

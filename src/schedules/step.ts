@@ -5,7 +5,7 @@
 // - A due time is missed when nobody has come to it for LATE_MS.
 // - The clock may jump. A time that was stepped over, in whatever direction the clock moved since, does not come again.
 
-import type { Dispatch, Schedule } from "./records.ts";
+import type { Dispatch, Rule, Schedule } from "./records.ts";
 import { dueAfter, duesAfter, duesUntil, MISSED_MAX, startOf } from "./rule.ts";
 
 export const LATE_MS = 60_000;
@@ -21,21 +21,31 @@ export interface Step {
 
 /**
  * @param openRuns how many of its runs have not ended
+ * @param startedDue a due time that a run is there of: it comes again when the clock was put back and somebody has changed or
+ *   resumed the schedule since
  * @returns null when there is nothing to do
  */
-export function step(schedule: Schedule, nowMs: number, openRuns: number): Step | null {
+export function step(
+  schedule: Schedule,
+  nowMs: number,
+  openRuns: number,
+  startedDue: number | null = null,
+): Step | null {
   const { status, queuedDueAtMs, nextRunAtMs } = schedule;
   if (status !== "active" || nextRunAtMs === null || nextRunAtMs > nowMs) return null;
   if (queuedDueAtMs !== null && openRuns === 0) {
-    return started({ ...schedule, queuedDueAtMs: null }, queuedDueAtMs, nowMs);
+    const rest = moveTo({ ...schedule, queuedDueAtMs: null }, schedule.dueAtMs, nowMs);
+    if (queuedDueAtMs === startedDue) return skipped(rest, queuedDueAtMs, nowMs, IS_THERE);
+    return started(rest, queuedDueAtMs, nowMs);
   }
   const { dues, missed, followedBy } = duesOf(schedule, nowMs);
   const [due = null] = dues;
   const moved = moveTo({ ...schedule, missed: schedule.missed + missed }, dues[1] ?? followedBy, nowMs);
   if (due === null) return { start: null, cancelsOpen: false, next: changed(moved, nowMs) };
-  if (openRuns > 0 && schedule.overlap === "skip") return skipped(moved, due, nowMs);
+  if (due === startedDue) return skipped(moved, due, nowMs, IS_THERE);
+  if (openRuns > 0 && schedule.overlap === "skip") return skipped(moved, due, nowMs, HAS_NOT_ENDED);
   if (openRuns > 0 && schedule.overlap === "queue_one") {
-    if (queuedDueAtMs !== null) return skipped(moved, due, nowMs);
+    if (queuedDueAtMs !== null) return skipped(moved, due, nowMs, HAS_NOT_ENDED);
     const queued = { ...moved, status: schedule.status, queuedDueAtMs: due };
     return { start: null, cancelsOpen: false, next: noted(queued, { due, nowMs, outcome: "queued" }) };
   }
@@ -52,10 +62,12 @@ export function failed(schedule: Schedule, reason: string): Schedule {
   return { ...counted, status: "paused", statusReason };
 }
 
+/** At once, also when the clock is put back now. */
+const AT_ONCE = 0;
+
 /** The schedule when one of its runs has ended, and none is open any more: what waited for that is due. */
-export function freed(schedule: Schedule, nowMs: number): Schedule {
-  if (schedule.queuedDueAtMs === null) return schedule;
-  return { ...schedule, nextRunAtMs: Math.min(nowMs, schedule.nextRunAtMs ?? nowMs) };
+export function freed(schedule: Schedule): Schedule {
+  return schedule.queuedDueAtMs === null ? schedule : { ...schedule, nextRunAtMs: AT_ONCE };
 }
 
 /** The schedule with the first due time from now on: it is new, goes on after a pause, or has another rule. */
@@ -79,14 +91,21 @@ function duesOf({ rule, dueAtMs, untilMs, missedPolicy, catchupLimit }: Schedule
   if (dueAtMs === null) return { dues: [], missed: 0, followedBy: null };
   if (dueAtMs > nowMs) return { dues: [], missed: 0, followedBy: dueAtMs };
   const endMs = Math.min(nowMs, untilMs ?? nowMs);
-  const all = duesUntil(rule, endMs, MISSED_MAX).filter((due) => due > dueAtMs);
-  if (all.length < MISSED_MAX) all.unshift(dueAtMs);
-  const followedBy = dueAfter(rule, Math.max(nowMs, dueAtMs));
+  const second = dueAfter(rule, dueAtMs);
+  const isOnly = second === null || second > endMs;
+  const all = isOnly ? [dueAtMs] : missedDues(rule, dueAtMs, endMs);
+  const followedBy = second === null || second > nowMs ? second : dueAfter(rule, nowMs);
   const wanted =
     missedPolicy === "run_all"
       ? all.slice(-catchupLimit)
       : all.slice(-1).filter((due) => missedPolicy === "run_once" || nowMs - due <= LATE_MS);
   return { dues: wanted, missed: all.length - wanted.length, followedBy };
+}
+
+/** The last ones from `fromMs` on. */
+function missedDues(rule: Rule, fromMs: number, endMs: number): readonly number[] {
+  const behind = duesUntil(rule, endMs, MISSED_MAX).filter((due) => due > fromMs);
+  return behind.length < MISSED_MAX ? [fromMs, ...behind] : behind;
 }
 
 /** @param dueAtMs what is due next by the rule */
@@ -104,10 +123,9 @@ function moveTo(schedule: Schedule, dueAtMs: number | null, nowMs: number): Sche
 function started(schedule: Schedule, due: number, nowMs: number, cancelsOpen = false): Step {
   const dispatched = schedule.dispatched + 1;
   const isLast = schedule.maxRuns !== null && dispatched >= schedule.maxRuns;
-  const timed = moveTo(schedule, schedule.dueAtMs, nowMs);
   const next: Schedule = isLast
-    ? { ...timed, status: "completed", dueAtMs: null, nextRunAtMs: null, queuedDueAtMs: null }
-    : timed;
+    ? { ...schedule, status: "completed", dueAtMs: null, nextRunAtMs: null, queuedDueAtMs: null }
+    : schedule;
   return {
     start: due,
     cancelsOpen,
@@ -115,10 +133,13 @@ function started(schedule: Schedule, due: number, nowMs: number, cancelsOpen = f
   };
 }
 
-function skipped(schedule: Schedule, due: number, nowMs: number): Step {
+const HAS_NOT_ENDED = "the run before has not ended";
+const IS_THERE = "the clock was put back, and a run of this time is there";
+
+function skipped(schedule: Schedule, due: number, nowMs: number, reason: string): Step {
   const next = noted(
     { ...schedule, skipped: schedule.skipped + 1 },
-    { due, nowMs, outcome: "skipped", reason: "the run before has not ended" },
+    { due, nowMs, outcome: "skipped", reason },
   );
   return { start: null, cancelsOpen: false, next };
 }

@@ -18,6 +18,7 @@ import { nodeChangesMutations } from "./node-changes.ts";
 import { nodesMutations } from "./nodes.ts";
 import { postgresMutations } from "./postgres.ts";
 import { reconcileMutations } from "./reconcile.ts";
+import { scheduleMutations } from "./schedules.ts";
 import { serviceMutations } from "./services.ts";
 import { sharedWorkMutations } from "./shared-work.ts";
 import { simulatedGatewayMutations } from "./simulated-gateway.ts";
@@ -42,6 +43,7 @@ export const mutations: readonly Mutation[] = [
   ...blueprintMutations,
   ...backupMutations,
   ...cliMutations,
+  ...scheduleMutations,
   ...serviceMutations,
   ...sharedWorkMutations,
   ...simulatedGatewayMutations,

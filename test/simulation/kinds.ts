@@ -96,13 +96,41 @@ export const gatewayKinds = [
   "launch that came too late",
 ] as const;
 
+/** What happens in worlds of schedules alone. */
+export const scheduleKinds = [
+  "scheduler killed",
+  "outage of all schedulers",
+  "crash behind a write of a scheduler",
+  "store that failed a scheduler",
+  "jump of the wall clock",
+  "start that was refused",
+  "end of a scheduled run that nobody saw",
+  "dispatch by hand",
+  "change of a schedule",
+  "pause of a schedule",
+  "resume of a schedule",
+  "run cancelled by the next one",
+  "due time that was skipped",
+  "due time that was missed",
+  "schedule that is active",
+  "schedule that is paused",
+  "schedule that is completed",
+] as const;
+
 export type Kind =
   | (typeof kinds)[number]
   | (typeof clusterKinds)[number]
   | (typeof diskKinds)[number]
-  | (typeof gatewayKinds)[number];
+  | (typeof gatewayKinds)[number]
+  | (typeof scheduleKinds)[number];
 
-const allKinds: readonly Kind[] = [...kinds, ...clusterKinds, ...diskKinds, ...gatewayKinds];
+const allKinds: readonly Kind[] = [
+  ...kinds,
+  ...clusterKinds,
+  ...diskKinds,
+  ...gatewayKinds,
+  ...scheduleKinds,
+];
 
 export class Counts {
   readonly #counts = new Map<Kind, number>();

@@ -1,10 +1,12 @@
 // Runs many seeds: `npm run simulate -- --seeds 100000`, or one again: `npm run simulate -- --seed 4711`; with `--disk`
-// on the real store, whose power is cut, with `--nodes` many nodes on one database, and with `--gateway` the gateway's half.
+// on the real store, whose power is cut, with `--nodes` many nodes on one database, with `--gateway` the gateway's half, and
+// with `--schedules` schedules.
 
 import { parseArgs } from "node:util";
 import { runGatewaySeed } from "./gateway-scenario.ts";
 import { Counts } from "./kinds.ts";
 import { nodesOf, runSeed } from "./scenario.ts";
+import { runScheduleSeed } from "./schedules.ts";
 
 const { values } = parseArgs({
   options: {
@@ -14,6 +16,7 @@ const { values } = parseArgs({
     disk: { type: "boolean", default: false },
     nodes: { type: "boolean", default: false },
     gateway: { type: "boolean", default: false },
+    schedules: { type: "boolean", default: false },
   },
 });
 const from = Number(values.seed ?? values.from);
@@ -22,8 +25,8 @@ const counts = new Counts();
 const total = { jobs: 0, events: 0 };
 
 async function simulate(seed: number): Promise<void> {
-  if (values.gateway) {
-    counts.addAll(await runGatewaySeed(seed));
+  if (values.gateway || values.schedules) {
+    counts.addAll(await (values.gateway ? runGatewaySeed(seed) : runScheduleSeed(seed)));
     return;
   }
   const outcome = await runSeed(seed, {
@@ -39,12 +42,12 @@ for (let seed = from; seed < from + count; seed++) {
   try {
     await simulate(seed);
   } catch (error) {
-    const kind = (["gateway", "disk", "nodes"] as const).find((one) => values[one]);
+    const kind = (["gateway", "schedules", "disk", "nodes"] as const).find((one) => values[one]);
     const world = kind === undefined ? "" : ` --${kind}`;
     console.error(`Seed ${seed} failed; again: npm run simulate --${world} --seed ${seed}`);
     console.error(error);
     process.exit(1);
   }
 }
-const what = values.gateway ? "" : `: ${total.jobs} jobs, ${total.events} events`;
+const what = values.gateway || values.schedules ? "" : `: ${total.jobs} jobs, ${total.events} events`;
 console.log(`${count} seeds passed${what}\n${counts}`);

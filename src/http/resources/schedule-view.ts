@@ -198,7 +198,7 @@ export function renderSchedule(schedule: Schedule, secrets: ConfigurationSecrets
     until: time(schedule.untilMs),
     max_runs: schedule.maxRuns,
     pause_after_failures: schedule.pauseAfterFailures,
-    next_run_at: isActive ? time(schedule.nextRunAtMs) : null,
+    next_run_at: isActive ? time(schedule.nextRunAtMs || schedule.queuedDueAtMs) : null,
     next_runs: isActive ? nextDues(schedule, NEXT_RUNS).map(isoTime) : [],
     description: describe(rule),
     last_dispatch:

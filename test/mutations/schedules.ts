@@ -1,0 +1,99 @@
+// Faults of schedules: what is due, and that each due time starts one run.
+
+import type { Mutation } from "./mutation.ts";
+
+const simulation = ["test/simulation/schedules.test.ts"];
+const rule = ["src/schedules/rule.test.ts"];
+
+const step = (fault: string, search: string, replacement: string): Mutation => ({
+  fault,
+  file: "src/schedules/step.ts",
+  search,
+  replacement,
+  tests: simulation,
+});
+const scheduler = (fault: string, search: string, replacement: string): Mutation => ({
+  fault,
+  file: "src/schedules/scheduler.ts",
+  search,
+  replacement,
+  tests: simulation,
+});
+
+export const scheduleMutations: readonly Mutation[] = [
+  scheduler(
+    "a start that was prepared for an older version of a schedule is made",
+    "now === null || now.version !== schedule.version",
+    "now === null",
+  ),
+  scheduler(
+    "a run that was started is not noted",
+    "await writes.schedules.noteRun({ ...run, scheduleId });",
+    "",
+  ),
+  scheduler("ends that nobody has seen are never looked at", "if (hasEnded) this.#ends.add(runId);", ""),
+  scheduler(
+    "a run that was cancelled for the next one goes on",
+    "if (cancelsOpen) for (const runId of open) await starts.cancel(writes, runId);",
+    "",
+  ),
+  {
+    ...scheduler(
+      "a clock that is put back lets no run be started for hours",
+      "Math.min(ROUND_MS, Math.max(0, atMs - clock.nowMs()))",
+      "Math.max(0, atMs - clock.nowMs())",
+    ),
+    tests: ["src/schedules/scheduler.test.ts"],
+  },
+  scheduler(
+    "the end of a run does not let the one start that waits for it",
+    "changed(isFree ? freed(counted) : counted, nowMs)",
+    "changed(counted, nowMs)",
+  ),
+  scheduler(
+    "only the program on duty starts runs",
+    "const BEHIND_MS = 2_000;",
+    "const BEHIND_MS = 86_400_000;",
+  ),
+  step("runs of one schedule overlap", 'openRuns > 0 && schedule.overlap === "skip"', "false"),
+  step(
+    "a second run waits for the end of the first",
+    "if (queuedDueAtMs !== null) return skipped(moved, due, nowMs);",
+    "",
+  ),
+  step(
+    "a time that comes again after the clock was put back has two runs",
+    "if (due === startedDue)",
+    "if (false)",
+  ),
+  step("a missed time is not counted", "missed: all.length - wanted.length", "missed: 0"),
+  step(
+    "of missed times the oldest are made up for",
+    "all.slice(-catchupLimit)",
+    "all.slice(0, catchupLimit)",
+  ),
+  step("of several missed times one is forgotten", "dues[1] ?? followedBy", "followedBy"),
+  step("more runs are started than were asked for", "dispatched >= schedule.maxRuns", "false"),
+  step("what failed again and again is not paused", "failuresInARow >= schedule.pauseAfterFailures", "false"),
+  {
+    fault: "a time that comes twice is due twice",
+    file: "src/schedules/rule.ts",
+    search: ', fixedTimeRule: "no-wildcard"',
+    replacement: "",
+    tests: rule,
+  },
+  {
+    fault: "times are due in the machine's own zone",
+    file: "src/schedules/rule.ts",
+    search: "{ timezone, fixed",
+    replacement: "{ fixed",
+    tests: rule,
+  },
+  {
+    fault: "two due times have one run",
+    file: "src/schedules/rule.ts",
+    search: ".update(`${scheduleId} ${dueAtMs}`)",
+    replacement: ".update(`${dueAtMs}`)",
+    tests: rule,
+  },
+];

@@ -1,0 +1,509 @@
+// The simulated world of schedules: the real scheduler of two programs over one real database, in simulated time. Programs
+// are killed at any moment, the store fails before a write or behind it, clocks jump by hours in both directions, ends of
+// runs are not seen, starts are refused. Everything that happens comes from one seed.
+
+import assert from "node:assert/strict";
+import { idSource } from "../../src/engine/ids.ts";
+import { JournalUnavailable } from "../../src/engine/journal.ts";
+import type { Clock } from "../../src/engine/ports.ts";
+import type { GatewayRecords, GatewayWrites } from "../../src/launch/records.ts";
+import { DomainError } from "../../src/lib/domain-error.ts";
+import type { CronRule, Rule, Schedule } from "../../src/schedules/records.ts";
+import { missedPolicies, overlapPolicies } from "../../src/schedules/records.ts";
+import { runIdOf, startOf } from "../../src/schedules/rule.ts";
+import { Scheduler, type StartedRun } from "../../src/schedules/scheduler.ts";
+import { type ScheduleSettings, Schedules, type ScheduleTarget } from "../../src/schedules/schedules.ts";
+import { ConfigurationSecrets } from "../../src/security/configuration.ts";
+import { SecretKey } from "../../src/security/secret-key.ts";
+import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
+import { openSqlite, type SqliteDatabase } from "../../src/store/sqlite/database.ts";
+import { job, run } from "../support/gateway-samples.ts";
+import { Counts } from "./kinds.ts";
+import { Random } from "./random.ts";
+import { type Living, Timeline } from "./timeline.ts";
+
+const HOUR_MS = 3_600_000;
+const FAULTY_MS = HOUR_MS;
+const QUIET_MS = 5 * 60_000;
+const TEN_MINUTES_MS = 10 * 60_000;
+/** Longer than it takes until the ends of all runs are looked at. */
+const ROUNDS_MS = 2 * 60_000;
+/** Behind it a due time was not come to as it should have been. */
+const LATE_MS = 5_000;
+const JOB = job(1);
+const secrets = new ConfigurationSecrets(new SecretKey(Buffer.alloc(32, 7)));
+/** Expressions, and whether a time is due by them; all of them come at half minutes only. */
+const EXPRESSIONS: Readonly<Record<string, (minute: number, second: number) => boolean>> = {
+  "*/20 * * * *": (minute, second) => minute % 20 === 0 && second === 0,
+  "0 */10 * * * *": (minute, second) => minute % 10 === 0 && second === 0,
+  "30 0 * * * *": (minute, second) => minute === 0 && second === 30,
+  "0 15,45 * * * *": (minute, second) => (minute === 15 || minute === 45) && second === 0,
+};
+
+export class ScheduleWorld {
+  readonly random: Random;
+  readonly counts = new Counts();
+  readonly #timeline = new Timeline();
+  readonly #database: SqliteDatabase = openSqlite(":memory:");
+  readonly #newId: () => string;
+  readonly #programs = new Map<string, Program>();
+  /** What only looks; it never fails. */
+  readonly #records: GatewayRecords;
+  /** Schedules that people have changed: what is due of them is not known from their rule. */
+  readonly #touched = new Set<string>();
+  readonly #unexpected: string[] = [];
+  #duty: { readonly name: string; readonly untilMs: number } | null = null;
+  #jumpedMs = 0;
+  /** Before the clock was put back it may have been later than now. */
+  latestMs = 0;
+  /** From now on every due time is come to in time. */
+  #punctualFromMs = Number.POSITIVE_INFINITY;
+  #runsEnd = true;
+  /** In whose next look the clock is put back. */
+  readonly #putsBackFor = new Set<string>();
+  isFaulty = true;
+  hasWritten = false;
+
+  constructor(seed: number) {
+    this.random = new Random(seed);
+    this.#newId = idSource(
+      () => this.nowMs,
+      () => this.random.fraction(),
+    );
+    this.#records = sqlGatewayRecords(this.#database, (done) => setImmediate(done));
+  }
+
+  get steadyMs(): number {
+    return this.#timeline.nowMs;
+  }
+
+  get nowMs(): number {
+    return this.#timeline.nowMs + this.#jumpedMs;
+  }
+
+  clockOf(by: Living): Clock {
+    return {
+      nowMs: () => this.nowMs,
+      steadyMs: () => this.#timeline.nowMs,
+      after: (delayMs, done) => this.#timeline.plan(delayMs, by, done, true),
+      soon: (done) => void this.#timeline.plan(0, by, done),
+    };
+  }
+
+  pause(by: Living, delayMs: number): Promise<void> {
+    return new Promise((resolve) => this.#timeline.plan(delayMs, by, resolve));
+  }
+
+  takeDuty(name: string, forMs: number): boolean {
+    const isFree =
+      this.#duty === null || this.#duty.name === name || this.#duty.untilMs <= this.#timeline.nowMs;
+    if (isFree) this.#duty = { name, untilMs: this.#timeline.nowMs + forMs };
+    return isFree;
+  }
+
+  /** @param error that nothing in this world explains */
+  unexpected(error: string): void {
+    if (!/JournalUnavailable|The disk is full|it waits for/.test(error)) this.#unexpected.push(error);
+  }
+
+  newId(): string {
+    return this.#newId();
+  }
+
+  get database(): SqliteDatabase {
+    return this.#database;
+  }
+
+  mayFail(): void {
+    if (!this.isFaulty || !this.random.chance(0.03)) return;
+    this.counts.add("store that failed a scheduler");
+    throw new JournalUnavailable("The disk is full.");
+  }
+
+  /** While a program looks what is due, and plans its next look. */
+  mayJump(name: string): void {
+    const isLast = this.#putsBackFor.delete(name);
+    if (!isLast && !(this.isFaulty && this.random.chance(0.01))) return;
+    this.counts.add("jump of the wall clock");
+    this.#jumpedMs += (isLast ? -1 : this.random.pick([-1, 1])) * HOUR_MS;
+  }
+
+  /** A person changes a schedule while a run of it is about to be started. */
+  mayChange(scheduleId: string): void {
+    if (this.isFaulty && this.random.chance(0.1)) void this.#change(scheduleId);
+  }
+
+  async #change(scheduleId: string): Promise<void> {
+    await this.#ask(async ({ schedules, scheduler }) => {
+      const before = await schedules.find(scheduleId);
+      scheduler.changed(await schedules.update(before, { inputs: { revision: before.revision } }));
+      this.counts.add("change of a schedule");
+    });
+  }
+
+  /** Something was written, and nobody learns of it. */
+  async mayCrash(by: Program): Promise<void> {
+    if (!this.isFaulty || !by.isAlive || !this.random.chance(0.02)) return;
+    this.counts.add("crash behind a write of a scheduler");
+    this.#crash(by.name);
+    await new Promise<never>(() => {});
+  }
+
+  #crash(name: string, awayMs = this.random.pick([100, 5_000, 90_000, 20 * 60_000])): void {
+    const program = this.#programs.get(name);
+    if (program === undefined) return;
+    program.isAlive = false;
+    this.#timeline.drop(program);
+    this.#programs.delete(name);
+    this.#timeline.plan(awayMs, null, () => this.#start(name));
+  }
+
+  #start(name: string): void {
+    if (this.#programs.has(name)) return;
+    const program = new Program(this, name);
+    this.#programs.set(name, program);
+    program.scheduler.start();
+  }
+
+  // ---------------------------------------------------------------------------------------- the course of a seed
+
+  async play(): Promise<void> {
+    await this.#records.write((writes) => writes.insertJob(JOB));
+    for (const name of ["a", "b"]) this.#start(name);
+    for (let n = 0; n < 6; n++) this.#timeline.plan(this.random.below(60_000), null, () => void this.#make());
+    this.#timeline.plan(500, null, () => void this.#endRuns());
+    this.#timeline.plan(20_000, null, () => this.#trouble());
+    await this.#until(this.#timeline.nowMs + FAULTY_MS);
+    this.isFaulty = false;
+    for (const name of ["a", "b"]) {
+      this.#start(name);
+      this.#putsBackFor.add(name);
+    }
+    await this.#until(this.#timeline.nowMs + ROUNDS_MS);
+    this.#punctualFromMs = this.nowMs;
+    // The one on duty is lost right before runs are due, and the other one starts them.
+    const toDueMs = TEN_MINUTES_MS - (this.nowMs % TEN_MINUTES_MS);
+    this.#timeline.plan(toDueMs - 500, null, () => this.#crash(this.#duty?.name ?? "a", QUIET_MS));
+    await this.#until(this.#timeline.nowMs + toDueMs + QUIET_MS);
+    this.#runsEnd = false;
+    await this.#until(this.#timeline.nowMs + ROUNDS_MS);
+    await this.#check();
+    for (const { scheduler } of this.#programs.values()) void scheduler.stop();
+  }
+
+  async #until(endMs: number): Promise<void> {
+    while (this.#timeline.nowMs < endMs && (await this.#timeline.step())) {
+      this.latestMs = Math.max(this.latestMs, this.nowMs);
+      if (this.hasWritten) await this.#checkOpen();
+      this.hasWritten = false;
+    }
+  }
+
+  /** A person makes a schedule, and tries again until it is there. */
+  async #make(): Promise<void> {
+    const { random } = this;
+    const known = Object.keys(EXPRESSIONS);
+    const expressions = [random.pick(known), ...(random.chance(0.3) ? [random.pick(known)] : [])];
+    const rule: Rule = random.chance(0.2)
+      ? { kind: "delayed", atMs: this.nowMs + random.below(HOUR_MS) }
+      : { kind: "cron", expressions, timezone: "UTC", jitterSeconds: random.pick([0, 0, 30]) };
+    const settings: ScheduleSettings = {
+      name: "n",
+      rule,
+      inputs: {},
+      configOverrides: null,
+      overlap: random.pick(overlapPolicies),
+      missedPolicy: random.pick(missedPolicies),
+      catchupLimit: random.pick([1, 3, 100]),
+      untilMs: random.chance(0.1) ? this.nowMs + random.between(1, 3) * HOUR_MS : null,
+      maxRuns: random.chance(0.1) ? random.between(1, 5) : null,
+      pauseAfterFailures: random.chance(0.2) ? 2 : null,
+    };
+    await this.#ask(async ({ schedules, records, scheduler }) => {
+      const insert = await schedules.prepareCreate(target, settings);
+      scheduler.changed(await records.write(insert));
+    });
+  }
+
+  /** A person asks any program that is alive; a refusal, and what nobody learns of, is no fault of the program. */
+  async #ask(what: (program: Program) => Promise<void>): Promise<void> {
+    const [program] = this.random.chance(0.5)
+      ? this.#programs.values()
+      : [...this.#programs.values()].reverse();
+    if (program === undefined) return;
+    await what(program).catch((error: unknown) => {
+      if (!(error instanceof DomainError || error instanceof JournalUnavailable)) throw error;
+    });
+  }
+
+  /** Runs end by themselves, or because they were cancelled. */
+  async #endRuns(): Promise<void> {
+    if (!this.#runsEnd) return;
+    const open = await this.#database.read<{ run_id: string; runtime_job_id: string; desired_state: string }>(
+      "SELECT run_id, runtime_job_id, desired_state FROM runs WHERE terminal = 0",
+      [],
+    );
+    for (const { run_id: runId, runtime_job_id: runtimeJobId, desired_state: desired } of open) {
+      if (desired !== "cancelled" && !this.random.chance(0.02)) continue;
+      const status = desired === "cancelled" || this.random.chance(0.7) ? "cancelled" : "failed";
+      await this.#records.write((writes) =>
+        writes.endUnlaunched(runId, { status, failureJson: null }, this.nowMs),
+      );
+      const [seenBy] = this.#programs.values();
+      if (this.random.chance(0.7)) seenBy?.ended(runtimeJobId);
+      else this.counts.add("end of a scheduled run that nobody saw");
+    }
+    this.#timeline.plan(3_000, null, () => void this.#endRuns());
+  }
+
+  #trouble(): void {
+    if (!this.isFaulty) return;
+    const kind = this.random.below(10);
+    if (kind < 3) {
+      this.counts.add("scheduler killed");
+      this.#crash(this.random.pick(["a", "b"]));
+    } else if (kind === 3) {
+      this.#jump();
+    } else if (kind === 4) {
+      for (const name of ["a", "b"]) this.#crash(name);
+      this.counts.add("outage of all schedulers");
+    } else if (kind < 7) void this.#touch();
+    this.#timeline.plan(this.random.between(20_000, 240_000), null, () => this.#trouble());
+  }
+
+  #jump(): void {
+    this.counts.add("jump of the wall clock");
+    this.#jumpedMs += this.random.pick([-3, 4]) * HOUR_MS + this.random.below(60_000);
+  }
+
+  async #touch(): Promise<void> {
+    const { rows } = await this.#records.schedules({
+      kind: null,
+      status: null,
+      jobId: null,
+      limit: 20,
+      after: null,
+    });
+    if (rows.length === 0) return;
+    const { scheduleId } = this.random.pick(rows);
+    await this.#ask(async ({ schedules, records, scheduler }) => {
+      if (this.random.chance(0.6)) {
+        const insert = await schedules.prepareDispatch(scheduleId);
+        scheduler.started(await records.write(insert));
+        this.counts.add("dispatch by hand");
+        return;
+      }
+      this.#touched.add(scheduleId);
+      const name = this.random.pick(["pause", "resume"] as const);
+      scheduler.changed(await records.write((writes) => schedules[name](writes, scheduleId)));
+      this.counts.add(`${name} of a schedule`);
+    });
+  }
+
+  // ----------------------------------------------------------------------------------------------- what must hold
+
+  /** Those who skip or queue have one run at a time. */
+  async #checkOpen(): Promise<void> {
+    const tooMany = await this.#database.read<{ schedule_id: string; open: number }>(
+      `SELECT s.schedule_id, count(*) AS open FROM schedules AS s
+        JOIN runs AS r ON r.trigger_id = s.schedule_id AND r.terminal = 0 AND r.trace_id = 'by rule'
+        WHERE s.overlap IN ('skip', 'queue_one') GROUP BY s.schedule_id HAVING open > 1`,
+      [],
+    );
+    assert.deepEqual(tooMany, [], "runs of one schedule overlap");
+  }
+
+  async #check(): Promise<void> {
+    assert.deepEqual(this.#unexpected, [], "errors that nothing explains");
+    const { rows } = await this.#records.schedules({
+      kind: null,
+      status: null,
+      jobId: null,
+      limit: 20,
+      after: null,
+    });
+    for (const schedule of rows) await this.#checkSchedule(schedule);
+    const noted = await this.#records.scheduledRuns("", 10_000);
+    assert.deepEqual(
+      noted.filter(({ hasEnded }) => hasEnded),
+      [],
+      "ends of runs that nobody has looked at",
+    );
+  }
+
+  #checkPunctual(
+    { scheduleId, rule }: Schedule,
+    { run_id: runId, parent_span_id: began }: { readonly run_id: string; readonly parent_span_id: string },
+  ): void {
+    const wantedMs = startOf(scheduleId, rule, dueOf(runId));
+    const lateMs = Number(began) + this.#jumpedMs - wantedMs;
+    // What began before may have begun by a clock that was put back since.
+    if (wantedMs < this.#punctualFromMs || lateMs < 0) return;
+    assert.ok(lateMs < LATE_MS, `run ${runId} began ${lateMs} ms late`);
+  }
+
+  async #checkSchedule(schedule: Schedule): Promise<void> {
+    const { scheduleId, rule, status, nextRunAtMs, queuedDueAtMs, dueAtMs } = schedule;
+    const name = JSON.stringify(schedule);
+    const runs = await this.#database.read<{ run_id: string; trace_id: string; parent_span_id: string }>(
+      "SELECT run_id, trace_id, parent_span_id FROM runs WHERE trigger_id = ?",
+      [scheduleId],
+    );
+    if (status !== "failed") this.counts.add(`schedule that is ${status}`);
+    this.counts.add("due time that was skipped", schedule.skipped);
+    this.counts.add("due time that was missed", schedule.missed);
+    if (status === "active" && nextRunAtMs !== null)
+      assert.ok(nextRunAtMs > this.nowMs - LATE_MS, `nobody comes to ${name}`);
+    if (status === "active" && schedule.pauseAfterFailures !== null)
+      assert.ok(schedule.failuresInARow < schedule.pauseAfterFailures, `goes on after failures: ${name}`);
+    if (schedule.overlap === "allow" || schedule.overlap === "cancel_previous")
+      for (const one of runs.filter(({ trace_id: by }) => by === "by rule"))
+        this.#checkPunctual(schedule, one);
+    const open = await this.#records.openRuns(scheduleId);
+    if (queuedDueAtMs !== null && status === "active")
+      assert.ok(open.length > 0, `nothing is waited for: ${name}`);
+    const byHand = runs.filter(({ trace_id: by }) => by === "by hand").length;
+    const byRule = runs.length - byHand;
+    assert.ok(schedule.dispatched >= runs.length, `runs are not counted: ${name}`);
+    assert.ok(schedule.dispatched - schedule.failed <= runs.length, `runs are missing: ${name}`);
+    assert.ok(byRule <= (schedule.maxRuns ?? byRule), `too many runs: ${name}`);
+    const isRuled = !this.#touched.has(scheduleId) && status === "active" && dueAtMs !== null;
+    if (!isRuled || rule.kind !== "cron") return;
+    // Every due time up to the next one has become something, and only one thing.
+    const dues = duesBetween(rule, schedule.createdAtMs, dueAtMs);
+    const { dispatched, skipped, missed } = schedule;
+    const come = dispatched - byHand + skipped + missed + (queuedDueAtMs === null ? 0 : 1);
+    assert.equal(come, dues, `of ${dues} due times ${come} are accounted for: ${name}`);
+  }
+}
+
+/** The due time that a run was started for: its id begins with it. */
+function dueOf(runId: string): number {
+  const [, time = ""] = /^run_(.{10})/.exec(runId) ?? [];
+  return [...time].reduce((ms, digit) => ms * 32 + "0123456789abcdefghjkmnpqrstvwxyz".indexOf(digit), 0);
+}
+
+/** How many due times there are behind the first and before the last. */
+function duesBetween({ expressions }: CronRule, fromMs: number, untilMs: number): number {
+  let dues = 0;
+  const HALF_MS = 30_000;
+  for (let ms = Math.ceil((fromMs + 1) / HALF_MS) * HALF_MS; ms < untilMs; ms += HALF_MS) {
+    const [minute, second] = [Math.floor(ms / 60_000) % 60, Math.floor(ms / 1_000) % 60];
+    if (expressions.some((expression) => EXPRESSIONS[expression]?.(minute, second))) dues++;
+  }
+  return dues;
+}
+
+/** Anything may be given to the runs of the job. */
+const target: ScheduleTarget<GatewayWrites> = {
+  blueprintId: null,
+  check: async (given) => given,
+  settle: async () => JOB.jobId,
+  settled: () => {},
+};
+
+class Program implements Living {
+  isAlive = true;
+  readonly name: string;
+  readonly records: GatewayRecords;
+  readonly scheduler: Scheduler<GatewayWrites>;
+  readonly schedules: Schedules<GatewayWrites>;
+  ended: (runtimeJobId: string) => void = () => {};
+
+  constructor(world: ScheduleWorld, name: string) {
+    this.name = name;
+    const clock = world.clockOf(this);
+    const stored = sqlGatewayRecords(world.database, clock.soon);
+    this.records = {
+      ...stored,
+      schedule: async (id) => this.#read(world, stored.schedule(id)),
+      due: async (nowMs, limit) => this.#read(world, stored.due(nowMs, limit)),
+      dueAfter: async (nowMs) => {
+        world.mayJump(name);
+        return this.#read(world, stored.dueAfter(nowMs));
+      },
+      openRuns: async (id) => this.#read(world, stored.openRuns(id)),
+      write: async (work) => {
+        await world.pause(this, world.random.below(20));
+        world.mayFail();
+        const written = await stored.write(work);
+        world.hasWritten = true;
+        await world.mayCrash(this);
+        return written;
+      },
+    };
+    const starts = {
+      prepare: async (schedule: Schedule, dueAtMs: number | null) => {
+        world.mayChange(schedule.scheduleId);
+        await world.pause(this, world.random.below(50));
+        if (world.isFaulty && world.random.chance(0.05)) {
+          world.counts.add("start that was refused");
+          throw new DomainError("requirements_not_met", "Not now.");
+        }
+        const id = world.newId();
+        const made = run(1, JOB.jobId, {
+          runId: dueAtMs === null ? `run_${id}` : runIdOf(schedule.scheduleId, dueAtMs),
+          runtimeJobId: `g-${id}`,
+          trigger: { kind: "schedule", id: schedule.scheduleId },
+          traceId: dueAtMs === null ? "by hand" : "by rule",
+          createdAtMs: world.nowMs,
+          parentSpanId: String(world.steadyMs),
+        });
+        return async (writes: GatewayWrites): Promise<StartedRun> => {
+          if (dueAtMs !== null && dueAtMs > world.latestMs)
+            world.unexpected(`a run of ${dueAtMs} began before`);
+          const { inputs } = (await writes.schedules.schedule(schedule.scheduleId)) ?? schedule;
+          if (dueAtMs !== null && JSON.stringify(inputs) !== JSON.stringify(schedule.inputs))
+            world.unexpected(`a run of ${schedule.scheduleId} has what was given before a change`);
+          await writes.insertRun(made);
+          return made;
+        };
+      },
+      isStarted: async (writes: GatewayWrites, { scheduleId }: Schedule, dueAtMs: number) =>
+        (await writes.run(runIdOf(scheduleId, dueAtMs))) !== null,
+      accepted: () => {},
+      cancel: (writes: GatewayWrites, runId: string) => {
+        world.counts.add("run cancelled by the next one");
+        return writes.setDesiredState(runId, "cancelled", world.nowMs);
+      },
+      cancelled: () => {},
+    };
+    this.scheduler = new Scheduler<GatewayWrites>({
+      records: this.records,
+      starts,
+      closed: () => null,
+      takeDuty: async (forMs) => world.takeDuty(name, forMs),
+      onEnd: (ended) => {
+        this.ended = ended;
+        return () => {};
+      },
+      clock,
+      log: {
+        warn: ({ error }) => world.unexpected(String(error ?? "JournalUnavailable")),
+        error: ({ error }) => world.unexpected(String(error)),
+      },
+    });
+    this.schedules = new Schedules({
+      records: this.records,
+      starts,
+      secrets,
+      targetOf: async () => target,
+      clock,
+      newId: () => world.newId(),
+    });
+  }
+
+  /** Nothing settles for a program that has died. */
+  async #read<T>(world: ScheduleWorld, reading: Promise<T>): Promise<T> {
+    await world.pause(this, world.random.below(5));
+    world.mayFail();
+    return reading;
+  }
+}
+
+/** Plays a seed. @returns what has happened in it */
+export async function runScheduleSeed(seed: number): Promise<Counts> {
+  const world = new ScheduleWorld(seed);
+  await world.play();
+  return world.counts;
+}
