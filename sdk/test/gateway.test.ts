@@ -76,6 +76,30 @@ describe("bundles", () => {
   });
 });
 
+describe("schedules", () => {
+  test("are changed by those who know their version, and start runs by hand", async () => {
+    const { job_id } = await jobOf(await helloZip());
+    const cron = { expressions: ["30 7 * * *"], timezone: "Europe/Berlin" };
+    const schedule = await client.schedules.create({ job_id, cron });
+    const { schedule_id: id } = schedule;
+    assert.deepEqual(await Array.fromAsync(client.schedules.list({ job_id })), [
+      await client.schedules.get(id).then(({ etag: _, ...record }) => record),
+    ]);
+    const changed = await client.schedules.update(schedule, { overlap: "allow" });
+    assert.equal(changed.overlap, "allow");
+    await assert.rejects(client.schedules.delete(schedule), {
+      code: "precondition_failed",
+      etag: changed.etag,
+    });
+    assert.equal((await client.schedules.pause(id)).status, "paused");
+    const run = await client.runs.wait((await client.schedules.dispatch(id)).run_id);
+    assert.deepEqual(run.trigger, { kind: "schedule", id });
+    assert.equal((await client.schedules.resume(id)).status, "active");
+    await client.schedules.delete(await client.schedules.get(id));
+    await assert.rejects(client.schedules.get(id), { code: "schedule_not_found" });
+  });
+});
+
 describe("jobs", () => {
   test("are changed by those who know their version", async () => {
     const job = await jobOf(await helloZip());

@@ -49,7 +49,7 @@ test("it builds with the types of browsers alone, and imports nothing", () => {
 test("the README's examples fit the package's types, and do what they say", async () => {
   const readme = readFileSync(join(root, "sdk/README.md"), "utf8");
   const examples = [...readme.matchAll(/```ts\n(.*?)```/gs)].map((match) => match[1] ?? "");
-  assert.equal(examples.length, 7);
+  assert.equal(examples.length, 8);
   await using program = await startGateway();
   const runtime = await runtimeApiOf(program);
   const text = examples
@@ -74,6 +74,7 @@ test("the README's examples fit the package's types, and do what they say", asyn
   assert.match(first, /^completed \{ greeting: 'hello' \}\nreport\.txt hello\n1 job_pending null\n/);
   assert.match(first, /job_completed null\n/);
   assert.match(first, /\nrun_\w+ (completed|goes on)\n/);
+  assert.match(first, /\nAt 07:30, Monday through Friday \(Europe\/Berlin\) \[\n/);
   assert.match(first, /started run_/);
   assert.match(first, /\n1 job_pending\n(?:.*\n)*\d+ job_completed\n$/);
 });

@@ -7,6 +7,7 @@ test("an id of another thing is refused with the name of what it is", () => {
   const wrong: readonly (readonly [string, "run" | "job" | "bundle", RegExp])[] = [
     ["job_1", "run", /job_1 is the id of a job, and this takes that of a run\. `troupe runs` lists them/],
     ["run_1", "job", /is the id of a run/],
+    ["schedule_1", "job", /is the id of a schedule/],
     ["job_1", "bundle", /is the id of a job/],
   ];
   for (const [id, kind, message] of wrong) {

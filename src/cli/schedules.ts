@@ -196,7 +196,7 @@ export function scheduleLines(schedule: Schedule, paint: Paint): readonly string
       ["why", schedule.status_reason],
       ["name", schedule.name],
       ["rule", schedule.description],
-      ["cron", cron && cron.expressions.join("; ")],
+      ["cron", cron?.expressions.join("; ") ?? null],
       ["job", schedule.job_id],
       ["blueprint", schedule.target.blueprint_id ?? null],
       ["inputs", jsonOf(schedule.inputs)],
