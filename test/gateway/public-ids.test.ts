@@ -90,6 +90,7 @@ test(
     for (const jobId of [...jobs, held]) await session(jobId);
     await people();
     await blueprints();
+    await schedules(held);
     await conventions(held);
     await system();
     const runtimeJobIds = rowsOf(program.home, "SELECT runtime_job_id FROM runs").map((row) =>
@@ -195,6 +196,18 @@ async function blueprints(): Promise<void> {
     await say("POST", `${blueprint}/removals`, { body: { dry_run: true } });
   }
   for (const list of ["blueprints", "operations"]) await say("GET", `/api/v1/${list}`);
+}
+
+async function schedules(jobId: string): Promise<void> {
+  const cron = { expressions: ["@daily"] };
+  const made = await say("POST", "/api/v1/schedules", { body: { job_id: jobId, cron } });
+  const schedule = `/api/v1/schedules/${made.body.schedule_id}`;
+  for (const action of ["dispatch", "pause", "resume"]) await say("POST", `${schedule}/${action}`);
+  await say("GET", "/api/v1/schedules");
+  await say("GET", schedule);
+  await say("PATCH", schedule, { body: { name: "x" }, headers: { "if-match": "*" } });
+  await say("DELETE", schedule, { headers: { "if-match": "*" } });
+  await say("POST", `/api/v1/jobs/${jobId}/cancel`);
 }
 
 /** Bundles, definitions, and errors on purpose. */
