@@ -155,9 +155,10 @@ test("time and chance are read where they belong", () => {
   assert.deepEqual(wrong, []);
 });
 
-test("nothing waits by wall time: it moves when somebody sets the clock", () => {
+test("nothing waits by wall time, which moves when somebody sets the clock; but schedules, whose times people give", () => {
   const waits = /dueAtMs|deadlineAtMs|untilMs|delayMs|waitMs|sinceMs|\.after\(/;
-  const wrong = files.flatMap((file) =>
+  const others = files.filter((file) => partOf(file) !== "schedules");
+  const wrong = others.flatMap((file) =>
     readFileSync(file, "utf8")
       .split("\n")
       .filter((line) => /clock\.nowMs\(\)/i.test(line) && waits.test(line))
