@@ -58,13 +58,13 @@ export const scheduleMutations: readonly Mutation[] = [
   step("runs of one schedule overlap", 'openRuns > 0 && schedule.overlap === "skip"', "false"),
   step(
     "a second run waits for the end of the first",
-    "if (queuedDueAtMs !== null) return skipped(moved, due, nowMs);",
+    "if (queuedDueAtMs !== null) return skipped(moved, due, nowMs, HAS_NOT_ENDED);",
     "",
   ),
-  step(
-    "a time that comes again after the clock was put back has two runs",
-    "if (due === startedDue)",
-    "if (false)",
+  scheduler(
+    "a time that comes again after the clock was put back is started again",
+    "const insert = isThere ? null : prepared;",
+    "const insert = prepared;",
   ),
   step("a missed time is not counted", "missed: all.length - wanted.length", "missed: 0"),
   step(

@@ -184,9 +184,11 @@ export class ScheduleWorld {
     // The one on duty is lost right before runs are due, and the other one starts them.
     const toDueMs = TEN_MINUTES_MS - (this.nowMs % TEN_MINUTES_MS);
     this.#timeline.plan(toDueMs - 500, null, () => this.#crash(this.#duty?.name ?? "a", QUIET_MS));
-    await this.#until(this.#timeline.nowMs + toDueMs + QUIET_MS);
-    this.#runsEnd = false;
-    await this.#until(this.#timeline.nowMs + ROUNDS_MS);
+    // Whoever sees the end of a run looks at its schedule.
+    this.#timeline.plan(toDueMs - ROUNDS_MS, null, () => {
+      this.#runsEnd = false;
+    });
+    await this.#until(this.#timeline.nowMs + toDueMs + ROUNDS_MS);
     await this.#check();
     for (const { scheduler } of this.#programs.values()) void scheduler.stop();
   }
