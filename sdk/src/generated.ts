@@ -494,36 +494,9 @@ export type CreateSchedule = {
   /** For people. */
   readonly name?: string | undefined;
 
-  /** When runs are started, again and again. */
-  readonly cron?:
-    | {
-        /**
-         * Five fields (minute, hour, day, month, weekday), or six with seconds in front; or @hourly, @daily,
-         * @weekly, @monthly, @yearly. A time is due when one of them says so.
-         */
-        readonly expressions?: readonly string[] | undefined;
+  readonly cron?: CronRule | undefined;
 
-        /**
-         * An IANA name. Default: UTC. A time that does not exist when clocks are put forward is due at the
-         * first moment that does; one that comes twice is due once.
-         */
-        readonly timezone?: string | undefined;
-
-        /** Each start is put off by up to so long. Default: 0. */
-        readonly jitter_seconds?: number | undefined;
-      }
-    | undefined;
-
-  /** When the one run is started. */
-  readonly delayed?:
-    | {
-        /** When; or delay_seconds. */
-        readonly at?: string | undefined;
-
-        /** From now on. */
-        readonly delay_seconds?: number | undefined;
-      }
-    | undefined;
+  readonly delayed?: Delay | undefined;
 
   /**
    * One body for every entrypoint, in place of the manifest's initial_inputs; {} leaves those.
@@ -579,6 +552,24 @@ export type CreateSchedule = {
   readonly blueprint_id?: string | undefined;
 };
 
+/** When runs are started, again and again. */
+export type CronRule = {
+  /**
+   * Five fields (minute, hour, day, month, weekday), or six with seconds in front; or @hourly, @daily,
+   * @weekly, @monthly, @yearly. A time is due when one of them says so.
+   */
+  readonly expressions?: readonly string[] | undefined;
+
+  /**
+   * An IANA name. Default: UTC. A time that does not exist when clocks are put forward is due at the
+   * first moment that does; one that comes twice is due once.
+   */
+  readonly timezone?: string | undefined;
+
+  /** Each start is put off by up to so long. Default: 0. */
+  readonly jitter_seconds?: number | undefined;
+};
+
 export type DeadLetter = {
   readonly dead_letter_id: string;
 
@@ -612,6 +603,15 @@ export type DeadLetterPage = {
 
   /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
+};
+
+/** When the one run is started. */
+export type Delay = {
+  /** When; or delay_seconds. */
+  readonly at?: string | undefined;
+
+  /** From now on. */
+  readonly delay_seconds?: number | undefined;
 };
 
 export type DesiredState = "paused" | "running" | "cancelled";
@@ -1913,6 +1913,10 @@ export type Schedule = {
   readonly updated_at: string;
 };
 
+export type ScheduleDispatch = {
+  readonly run_id: string;
+};
+
 /** A page of schedules, newest first. */
 export type SchedulePage = {
   readonly items: readonly Schedule[];
@@ -2148,36 +2152,9 @@ export type UpdateSchedule = {
   /** For people. */
   readonly name?: string | undefined;
 
-  /** When runs are started, again and again. */
-  readonly cron?:
-    | {
-        /**
-         * Five fields (minute, hour, day, month, weekday), or six with seconds in front; or @hourly, @daily,
-         * @weekly, @monthly, @yearly. A time is due when one of them says so.
-         */
-        readonly expressions?: readonly string[] | undefined;
+  readonly cron?: CronRule | undefined;
 
-        /**
-         * An IANA name. Default: UTC. A time that does not exist when clocks are put forward is due at the
-         * first moment that does; one that comes twice is due once.
-         */
-        readonly timezone?: string | undefined;
-
-        /** Each start is put off by up to so long. Default: 0. */
-        readonly jitter_seconds?: number | undefined;
-      }
-    | undefined;
-
-  /** When the one run is started. */
-  readonly delayed?:
-    | {
-        /** When; or delay_seconds. */
-        readonly at?: string | undefined;
-
-        /** From now on. */
-        readonly delay_seconds?: number | undefined;
-      }
-    | undefined;
+  readonly delayed?: Delay | undefined;
 
   /**
    * One body for every entrypoint, in place of the manifest's initial_inputs; {} leaves those.
@@ -2717,9 +2694,7 @@ export interface Operations {
         readonly schedule_id: string;
       };
     };
-    readonly answer: {
-      readonly run_id: string;
-    };
+    readonly answer: ScheduleDispatch;
   };
 
   /**

@@ -26,7 +26,7 @@ const NEXT_RUNS = 5;
 
 const kinds = ["cron", "delayed"] as const;
 
-const Cron = Type.Input(
+export const Cron = Type.Input(
   {
     expressions: Type.Array(
       Type.String({ minLength: 1, maxLength: 200, examples: ["0 9 * * MON-FRI"] }),
@@ -45,7 +45,7 @@ const Cron = Type.Input(
   { description: "When runs are started, again and again." },
 );
 
-const Delayed = Type.Input(
+export const Delayed = Type.Input(
   {
     at: Type.Time("When; or delay_seconds."),
     delay_seconds: Type.Integer("From now on.", { minimum: 0, maximum: DELAY_SECONDS_MAX }),

@@ -15,7 +15,9 @@ import { type PageParts, sendJson, sendPage } from "./lists.ts";
 import type { WaitParts } from "./run-starts.ts";
 import {
   CreateScheduleBody,
+  Cron,
   changedSettings,
+  Delayed,
   newSettings,
   renderSchedule,
   ScheduleSchema,
@@ -41,6 +43,9 @@ export const schemas = {
   SchedulePage: SchedulePageSchema,
   CreateSchedule: CreateScheduleBody,
   UpdateSchedule: UpdateScheduleBody,
+  CronRule: Cron,
+  Delay: Delayed,
+  ScheduleDispatch: DispatchedSchema,
 };
 
 export interface Parts extends Pick<WaitParts, "secrets">, PageParts, IdempotencyParts {
