@@ -13,6 +13,7 @@ import { measureCommands } from "./commands.ts";
 import { loadTable } from "./load.ts";
 import { measureLogs } from "./logs.ts";
 import { measureProgram, startMeasured } from "./program.ts";
+import { measureSchedules } from "./schedules.ts";
 import { measureSize } from "./size.ts";
 import { measureSlowDisk } from "./slow-disk.ts";
 import { measureStalls } from "./stalls.ts";
@@ -53,6 +54,7 @@ if (positionals.length === 0) {
   for (const [name, value] of await measureSlowDisk(only)) figures.set(name, value);
   for (const [name, value] of await measureLargeStalls(only)) figures.set(name, value);
   for (const [name, value] of await measureSize(only)) figures.set(name, value);
+  for (const [name, value] of await measureSchedules(only)) figures.set(name, value);
   columns.push({ name: "this program", figures });
 } else {
   for (const url of positionals) {

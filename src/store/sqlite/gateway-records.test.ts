@@ -244,6 +244,23 @@ async function readJobs(database: SqliteDatabase): Promise<void> {
   await records.finalArtifact("run_1");
 }
 
+async function readSchedules(records: GatewayRecords): Promise<void> {
+  for (const kind of [null, "cron"] as const)
+    for (const status of [null, "active"] as const)
+      for (const jobId of [null, "job_1"])
+        await records.schedules({ kind, status, jobId, limit: 5, after: null });
+  await records.schedule("schedule_1");
+  await records.due(1, 5);
+  await records.dueAfter(1);
+  await records.openRuns("schedule_1");
+  await records.scheduledRuns("", 5);
+  await records.write(async ({ schedules }) => {
+    await schedules.takeRun("run_1");
+    await schedules.forgetRun("run_1");
+    await schedules.remove("schedule_1");
+  });
+}
+
 /** Walked from one end, these show nothing but what is asked for; of ports there are no more than the settings have. */
 const SHORT_INDEX =
   /USING (COVERING )?INDEX (job_definitions_(deleted|newest|newest_open)|jobs_newest|runs_open|jobs_removable|operations_open|run_ports_run)$/;
@@ -256,6 +273,7 @@ test("no statement scans a table or sorts, whatever the filters", () =>
       await writeEverything(records);
       await retainEverything(database);
       await readBlueprints(database, records);
+      await readSchedules(records);
       await sqlBundleRecords(database).deleteUnused("b");
       await readJobs(database);
       new SqliteJournal(database);

@@ -31,7 +31,7 @@ CREATE TABLE schedules (
   created_at            BIGINT NOT NULL,
   updated_at            BIGINT NOT NULL
 );
-CREATE INDEX schedules_due ON schedules (next_run_at, schedule_id) WHERE status = 'active' AND next_run_at IS NOT NULL;
+CREATE INDEX schedules_due ON schedules (status, next_run_at, schedule_id);
 CREATE INDEX schedules_kind ON schedules (kind, schedule_id);
 CREATE INDEX schedules_status ON schedules (status, schedule_id);
 CREATE INDEX schedules_job ON schedules (job_id, schedule_id);
