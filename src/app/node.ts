@@ -78,6 +78,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     onOthers: (others) => tasks.slots.nodesAre(others.map(knownNode)),
     onOver: (owners) => {
       for (const host of owners) tasks.peers.ended(host);
+      membership.lookNow();
       programLost();
     },
     clock: systemClock,

@@ -22,7 +22,7 @@ function record(nodeId: string, more: Partial<NodeRecord> = {}): NodeRecord {
   const { load: _, ...entry } = own;
   const renewed = { reserved: { default: use(1) }, jobsOwned: 2, tasksRunning: 1, connectedNodes: ["n1"] };
   const drain = { servicesOwned: 0, jobsMoved: 0, drainUntilMs: null, maintenanceReason: null };
-  const times = { startedAtMs: 5, heartbeatAtMs: 6, leaseUntilMs: 7 };
+  const times = { startedAtMs: 5, heartbeatAtMs: 6, leaseUntilMs: 7, leaseLeftMs: 1 };
   const place = { nodeId, owner: `${nodeId}/1`, address: `${nodeId}:1` };
   return { ...entry, ...place, status: "ready", ...renewed, ...drain, ...times, ...more };
 }

@@ -18,7 +18,13 @@ const OVERVIEW_NODES_MAX = 1_000;
 
 type Row = Omit<
   NodeRecord,
-  "owner" | "leaseUntilMs" | "servicesOwned" | "jobsMoved" | "drainUntilMs" | "maintenanceReason"
+  | "owner"
+  | "leaseUntilMs"
+  | "leaseLeftMs"
+  | "servicesOwned"
+  | "jobsMoved"
+  | "drainUntilMs"
+  | "maintenanceReason"
 >;
 
 /** A node as it is shown. */

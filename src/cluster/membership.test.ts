@@ -278,6 +278,20 @@ describe("a node", () => {
     assert.ok(h.log.includes("open jobs that no living node had were taken over"));
   });
 
+  test("looks for work when another lease is over, and a second later again", async () => {
+    const h = await Harness.joined();
+    const looks = () => h.done.filter((what) => what === "look").length;
+    await h.membership.start();
+    await h.advance(500);
+    h.membership.lookNow();
+    await settle();
+    assert.equal(looks(), 2);
+    await h.advance(999);
+    assert.equal(looks(), 2);
+    await h.advance(1);
+    assert.equal(looks(), 3);
+  });
+
   test("leaves when the look that is under way has ended", async () => {
     const h = await Harness.joined();
     const look = Promise.withResolvers<number>();

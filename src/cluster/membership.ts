@@ -358,6 +358,12 @@ export class Membership {
     onEnd("removed");
   }
 
+  /** To be called when another owner's lease is over: what it had is taken over now. */
+  lookNow(): void {
+    this.#cancelLook();
+    void this.#look();
+  }
+
   /** One look at a time: one that began under an earlier owner ends first. */
   async #look(): Promise<void> {
     this.check();

@@ -4,14 +4,15 @@ import { JournalUnavailable } from "../engine/journal.ts";
 import { NodeWatch } from "./node-watch.ts";
 import type { NodeRecord } from "./nodes.ts";
 
-const row = (nodeId: string, start: string, status = "ready") =>
-  ({ nodeId, owner: `${nodeId}/${start}`, status, address: `${nodeId}:1` }) as NodeRecord;
+const row = (nodeId: string, start: string, status = "ready", leaseLeftMs = 9_000) =>
+  ({ nodeId, owner: `${nodeId}/${start}`, status, address: `${nodeId}:1`, leaseLeftMs }) as NodeRecord;
 
 async function watching() {
   let rows: readonly NodeRecord[] | Error = [];
   let next = () => {};
   const others: string[] = [];
   const over: string[] = [];
+  const delays: number[] = [];
   const watch = new NodeWatch({
     nodeId: "a",
     records: {
@@ -20,11 +21,12 @@ async function watching() {
         return rows;
       },
     },
-    everyMs: 1,
+    everyMs: 3_000,
     onOthers: (now) => void others.push(now.map(({ owner, status }) => `${owner} ${status}`).join()),
     onOver: (owners) => void over.push(...owners),
     clock: {
-      after: (_delayMs, run) => {
+      after: (delayMs, run) => {
+        delays.push(delayMs);
         next = run;
         return () => {
           next = () => {};
@@ -40,7 +42,7 @@ async function watching() {
     await new Promise((resolve) => setImmediate(resolve));
     return { others: others.splice(0), over: over.splice(0) };
   };
-  return { watch, look };
+  return { watch, look, delays };
 }
 
 test("the others are told with each reading, the node itself apart", async () => {
@@ -67,4 +69,11 @@ test("a reading that fails changes nothing, and the next one follows", async () 
   const failed = await look(new JournalUnavailable("The database does not answer."));
   assert.deepEqual(failed, { others: [], over: [] });
   assert.deepEqual((await look([])).over, ["b/1"]);
+});
+
+test("a lease that ends before the next reading is read when it ends; one that is over, or the own, is not waited for", async () => {
+  const { look, delays } = await watching();
+  await look([row("b", "1", "ready", 12_000), row("c", "1", "ready", 400)]);
+  await look([row("a", "1", "ready", 100), row("b", "1", "ready", 9_000), row("c", "1", "lost", -20)]);
+  assert.deepEqual(delays.slice(1), [405, 3_000]);
 });

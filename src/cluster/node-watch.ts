@@ -3,7 +3,10 @@
 
 import { JournalUnavailable } from "../engine/journal.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
-import type { NodeRecord, NodeRecords } from "./nodes.ts";
+import { isLiving, type NodeRecord, type NodeRecords } from "./nodes.ts";
+
+/** The database's clock is read in whole milliseconds. */
+const BEHIND_END_MS = 5;
 
 export interface NodeWatchParts {
   /** This node's. */
@@ -49,7 +52,7 @@ export class NodeWatch {
   }
 
   async #look(): Promise<void> {
-    const { nodeId, records, everyMs, clock, log } = this.#parts;
+    const { nodeId, records, clock, log } = this.#parts;
     try {
       const rows = await records.present();
       if (!this.#isStopped) this.#take(rows.filter((row) => row.nodeId !== nodeId));
@@ -57,13 +60,18 @@ export class NodeWatch {
       if (!(error instanceof JournalUnavailable)) throw error;
       log.warn({ reason: error.message }, "the other nodes cannot be read");
     }
-    if (!this.#isStopped) this.#cancel = clock.after(everyMs, () => void this.#look());
+    if (!this.#isStopped) this.#cancel = clock.after(this.#untilNextMs(), () => void this.#look());
+  }
+
+  /** A lease that ends before the next reading is seen to end. */
+  #untilNextMs(): number {
+    const ends = this.#others.filter(isLiving).map(({ leaseLeftMs }) => leaseLeftMs + BEHIND_END_MS);
+    return Math.min(this.#parts.everyMs, ...ends);
   }
 
   #take(others: readonly NodeRecord[]): void {
     const { onOthers, onOver } = this.#parts;
-    const living = (rows: readonly NodeRecord[]) =>
-      rows.filter(({ status }) => status !== "lost").map(({ owner }) => owner);
+    const living = (rows: readonly NodeRecord[]) => rows.filter(isLiving).map(({ owner }) => owner);
     const now = new Set(living(others));
     const over = living(this.#others).filter((owner) => !now.has(owner));
     this.#others = others;

@@ -72,6 +72,8 @@ export interface NodeRecord extends NodeEntry, Omit<NodeLoad, "connectedTo"> {
   readonly startedAtMs: number;
   readonly heartbeatAtMs: number;
   readonly leaseUntilMs: number;
+  /** When the row was read; not more than 0 once the lease is over. */
+  readonly leaseLeftMs: number;
   /** Null while its jobs stay. */
   readonly drainUntilMs: number | null;
   readonly maintenanceReason: string | null;

@@ -295,6 +295,20 @@ const others: readonly Mutation[] = [
     tests: ["src/cluster/membership.test.ts"],
   },
   {
+    fault: "the end of a lease is seen with the next reading only",
+    file: "src/cluster/node-watch.ts",
+    search: "Math.min(this.#parts.everyMs, ...ends)",
+    replacement: "this.#parts.everyMs",
+    tests: ["src/cluster/node-watch.test.ts"],
+  },
+  {
+    fault: "what an owner had whose lease is over waits for the next look",
+    file: "src/cluster/membership.ts",
+    search: "    this.#cancelLook();\n    void this.#look();",
+    replacement: "    this.#cancelLook();",
+    tests: ["src/cluster/membership.test.ts"],
+  },
+  {
     fault: "a lost node's attempts are waited for",
     file: "src/cluster/node-watch.ts",
     search: "if (over.length > 0) onOver(over);",

@@ -53,6 +53,7 @@ export class SimNodes {
       startedAtMs: nowMs,
       heartbeatAtMs: nowMs,
       leaseUntilMs: nowMs + leaseMs,
+      leaseLeftMs: leaseMs,
       connectedNodes: [],
     });
     return { outage: this.outageOf(entry.nodeId) };

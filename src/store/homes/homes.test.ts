@@ -75,7 +75,7 @@ function rowOf(name: string, address: string, status: NodeStatus = "ready"): Nod
     drainUntilMs: null,
     maintenanceReason: null,
   };
-  const times = { startedAtMs: 0, heartbeatAtMs: 0, leaseUntilMs: 0 };
+  const times = { startedAtMs: 0, heartbeatAtMs: 0, leaseUntilMs: 0, leaseLeftMs: 0 };
   return { nodeId: name, owner: `${name}/1`, name, address, status, ...said, ...times };
 }
 

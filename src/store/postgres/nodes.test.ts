@@ -82,7 +82,7 @@ onPostgres("a node is as it has said, and is living until its lease is over", as
   assert.deepEqual(await nodes.register(entry("b/1", { address: null }), LEASE_MS, []), working);
   assert.deepEqual(await nodes.renew(entry("a/1"), LEASE_MS, load), working);
   const [a, b] = await nodes.present();
-  const { startedAtMs, heartbeatAtMs, leaseUntilMs, ...said } = a!;
+  const { startedAtMs, heartbeatAtMs, leaseUntilMs, leaseLeftMs, ...said } = a!;
   const { connectedTo: _, ...renewed } = load;
   assert.deepEqual(said, {
     ...entry("a/1"),
@@ -93,6 +93,7 @@ onPostgres("a node is as it has said, and is living until its lease is over", as
     maintenanceReason: null,
   });
   assert.ok(leaseUntilMs >= startedAtMs + LEASE_MS && heartbeatAtMs >= startedAtMs);
+  assert.ok(leaseLeftMs > 0 && leaseLeftMs <= leaseUntilMs - heartbeatAtMs);
   assert.deepEqual([b?.nodeId, b?.address, b?.jobsOwned], ["b", null, 0]);
   assert.deepEqual(await nodes.living(), new Set(["a/1", "b/1"]));
   await over("b/1");
@@ -134,7 +135,9 @@ onPostgres(
     assert.deepEqual(ids(first), ["n2", "n1"]);
     assert.deepEqual(ids(await reads.page(2, first[1]!)), ["n3", "n4"]);
     assert.deepEqual(ids(await reads.page(2, { name: "c", nodeId: "n4" })), []);
-    assert.deepEqual(await reads.find("n2"), first[0]);
+    const found = await reads.find("n2");
+    // It is shorter by then.
+    assert.deepEqual({ ...found, leaseLeftMs: 0 }, { ...first[0], leaseLeftMs: 0 });
     assert.equal((await reads.find("n1"))?.status, "lost");
     assert.equal((await reads.find("n4"))?.status, "left");
     assert.equal(await reads.find("n5"), null);

@@ -43,6 +43,7 @@ interface Row {
   readonly started_at: number;
   readonly heartbeat_at: number;
   readonly lease_until: number;
+  readonly lease_left: number;
   readonly connected_json: string;
   readonly drain_until: number | null;
   readonly maintenance_reason: string | null;
@@ -66,7 +67,10 @@ const STATUS = `CASE
     WHEN drain_until IS NOT NULL THEN 'draining'
     ELSE nodes.status END AS status`;
 
-const READ = `SELECT *, ${STATUS} FROM nodes`;
+/** What a row amounts to now. */
+const NOW_SEEN = `lease_until - ${NOW} AS lease_left, ${STATUS}`;
+
+const READ = `SELECT *, ${NOW_SEEN} FROM nodes`;
 const PRESENT = "WHERE nodes.status <> 'left' ORDER BY name, node_id";
 
 const OUTAGE = `RETURNING drain_until - ${NOW} AS drain_left, drain_services_last, drain_requested_at, maintenance, leaves`;
@@ -170,7 +174,7 @@ export class PostgresNodes implements NodeRecords {
     const given: unknown[] = [nodeId];
     if (kind === "drain") given.push(order.withinMs, Number(order.servicesLast));
     if (kind === "begin_maintenance") given.push(order.reason);
-    const text = `UPDATE nodes SET ${ORDERS[kind]} WHERE node_id = $1 RETURNING *, ${STATUS}`;
+    const text = `UPDATE nodes SET ${ORDERS[kind]} WHERE node_id = $1 RETURNING *, ${NOW_SEEN}`;
     const [row] = await this.#run<Row>(`order_${kind}`, text, given);
     return row === undefined ? null : recordOf(row);
   }
@@ -282,6 +286,7 @@ function recordOf(row: Row): NodeRecord {
     startedAtMs: row.started_at,
     heartbeatAtMs: row.heartbeat_at,
     leaseUntilMs: row.lease_until,
+    leaseLeftMs: row.lease_left,
     connectedNodes: JSON.parse(row.connected_json) as NodeRecord["connectedNodes"],
     drainUntilMs: row.drain_until,
     maintenanceReason: row.maintenance_reason,
