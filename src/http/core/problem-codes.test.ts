@@ -21,6 +21,7 @@ const promised: Readonly<Record<number, readonly string[]>> = {
     "not_found",
     "operation_not_found",
     "run_not_found",
+    "schedule_not_found",
     "service_not_found",
   ],
   405: ["method_not_allowed"],
