@@ -4,6 +4,7 @@ import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { GatewayWrites } from "../../launch/records.ts";
 import type { ScheduledRuns } from "../../launch/scheduled-runs.ts";
 import { DomainError } from "../../lib/domain-error.ts";
+import { Slices } from "../../lib/slices.ts";
 import { type Schedule, type ScheduleRecords, scheduleStates } from "../../schedules/records.ts";
 import type { Scheduler, StartedRun } from "../../schedules/scheduler.ts";
 import type { Schedules } from "../../schedules/schedules.ts";
@@ -105,18 +106,14 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       answers: { 200: SchedulePageSchema },
       handle: (request, reply) =>
         sendPage(parts, request, reply, {
-          rows(limit, after) {
+          async rows(limit, after) {
             const { kind = null, status = null, job_id: jobId = null } = request.query;
-            return records.schedules({
-              kind,
-              status,
-              jobId,
-              limit,
-              after: after === null ? null : String(after[0]),
-            });
+            const asked = { kind, status, jobId, limit, after: after === null ? null : String(after[0]) };
+            const { rows, isCut } = await records.schedules(asked);
+            return { rows: await rendered(rows), isCut };
           },
           positionOf: ({ scheduleId }) => [scheduleId],
-          render: (schedule) => renderSchedule(schedule, secrets),
+          render: ({ text }) => text,
         }),
     }),
 
@@ -209,6 +206,17 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         }),
     }),
   ]);
+
+  /** In slices: finding the next times of one takes half a millisecond. */
+  async function rendered(rows: readonly Schedule[]) {
+    const slices = new Slices();
+    const texts: { readonly scheduleId: string; readonly text: string }[] = [];
+    for (const schedule of rows) {
+      if (slices.isOver) await slices.breathe();
+      texts.push({ scheduleId: schedule.scheduleId, text: renderSchedule(schedule, secrets) });
+    }
+    return texts;
+  }
 
   /** @throws Problem unless If-Match has the schedule's current revision */
   function requireCurrent(request: FastifyRequest, schedule: Schedule): void {
