@@ -2,12 +2,13 @@
 // request at a time beside them.
 
 import { rm } from "node:fs/promises";
-import { join } from "node:path";
 import { systemClock, systemRandomness } from "../src/app/clock.ts";
 import type { Schedule } from "../src/schedules/records.ts";
+import { databaseFile } from "../src/store/home.ts";
 import { sqlGatewayRecords } from "../src/store/sql/gateway.ts";
 import { openSqlite, type SqliteDatabase } from "../src/store/sqlite/database.ts";
 import { createJob, startGateway } from "../test/support/gateway-api.ts";
+import { schedule } from "../test/support/gateway-samples.ts";
 import { graph, router } from "../test/support/graphs.ts";
 import { type Program, temporaryHome } from "../test/support/program.ts";
 import { until } from "../test/support/until.ts";
@@ -28,7 +29,7 @@ export async function measureSchedules(only: readonly string[] | null): Promise<
   const first = await startGateway({ home, env: { SVC_LOG_LEVEL: "warn" } });
   const jobId = await createJob(first, graph("tick", [router("only")], [], { entrypoints: ["only"] }));
   await first.stop();
-  const file = join(home, "troupe.db");
+  const file = databaseFile(home);
   const startMs = Math.ceil((Date.now() + LEAD_MS) / 1_000) * 1_000;
   const burstMs = startMs + (SECONDS + 5) * 1_000;
   await seed(file, jobId, startMs, burstMs);
@@ -71,36 +72,13 @@ async function seed(file: string, jobId: string, startMs: number, burstMs: numbe
 }
 
 function scheduleAt(jobId: string, atMs: number): Schedule {
-  return {
+  return schedule(0, {
     scheduleId: `schedule_${systemRandomness.id()}`,
-    name: "once",
     jobId,
-    blueprintId: null,
     rule: { kind: "delayed", atMs },
-    inputs: {},
-    configOverrides: null,
-    overlap: "skip",
-    missedPolicy: "run_once",
-    catchupLimit: 100,
-    untilMs: null,
-    maxRuns: null,
-    pauseAfterFailures: null,
-    status: "active",
-    statusReason: null,
     dueAtMs: atMs,
     nextRunAtMs: atMs,
-    queuedDueAtMs: null,
-    lastDispatch: null,
-    failuresInARow: 0,
-    dispatched: 0,
-    skipped: 0,
-    missed: 0,
-    failed: 0,
-    revision: 1,
-    version: 1,
-    createdAtMs: 0,
-    updatedAtMs: 0,
-  };
+  });
 }
 
 /** How late the runs of these due times were accepted, in ms; ascending. */

@@ -556,7 +556,7 @@ export type CreateSchedule = {
 export type CronRule = {
   /**
    * Five fields (minute, hour, day, month, weekday), or six with seconds in front; or @hourly, @daily,
-   * @weekly, @monthly, @yearly. A time is due when one of them says so.
+   * @weekly, @monthly, @yearly. A time is due when one of them matches.
    */
   readonly expressions?: readonly string[] | undefined;
 

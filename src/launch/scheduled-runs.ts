@@ -5,7 +5,7 @@ import type { Clock } from "../engine/ports.ts";
 import type { Schedule } from "../schedules/records.ts";
 import { runIdOf } from "../schedules/rule.ts";
 import type { RunStarts } from "../schedules/scheduler.ts";
-import type { CheckedGiven, ScheduleTarget } from "../schedules/schedules.ts";
+import type { Given, ScheduleTarget } from "../schedules/schedules.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import type { Acceptance } from "./acceptance.ts";
 import type { CreatedJob, Definitions } from "./definitions.ts";
@@ -86,7 +86,7 @@ export class ScheduledRuns implements RunStarts<GatewayWrites> {
     };
   }
 
-  async #check(job: JobDefinition, given: CheckedGiven): Promise<CheckedGiven> {
+  async #check(job: JobDefinition, given: Given): Promise<Given> {
     const { inputsJson, configOverridesJson } = await this.#parts.acceptance.check(job, given);
     return {
       inputs: JSON.parse(inputsJson) as JsonObject,

@@ -10,7 +10,7 @@ import type { Page } from "../lib/page.ts";
 /** Repeats. */
 export interface CronRule {
   readonly kind: "cron";
-  /** A time is due when one of them says so. */
+  /** A time is due when one of them matches. */
   readonly expressions: readonly string[];
   /** IANA name. */
   readonly timezone: string;
@@ -61,16 +61,11 @@ export interface ScheduleCounts {
   readonly failed: number;
 }
 
-export interface Schedule extends ScheduleCounts {
-  /** `schedule_` and a time-ordered id. */
-  readonly scheduleId: string;
+/** What is said of a schedule when it is made, and later. */
+export interface ScheduleSettings {
   readonly name: string;
-  /** Whose runs it starts. */
-  readonly jobId: string;
-  /** The catalog blueprint that the job was made from for this schedule; null: the job was there. */
-  readonly blueprintId: string | null;
   readonly rule: Rule;
-  /** Secrets encrypted, as in configOverrides. */
+  /** Of a schedule its secrets are encrypted, as in configOverrides. */
   readonly inputs: JsonObject;
   readonly configOverrides: JsonObject | null;
   readonly overlap: OverlapPolicy;
@@ -82,6 +77,15 @@ export interface Schedule extends ScheduleCounts {
   readonly maxRuns: number | null;
   /** So many failures in a row pause it. */
   readonly pauseAfterFailures: number | null;
+}
+
+export interface Schedule extends ScheduleSettings, ScheduleCounts {
+  /** `schedule_` and a time-ordered id. */
+  readonly scheduleId: string;
+  /** Whose runs it starts. */
+  readonly jobId: string;
+  /** The catalog blueprint that the job was made from for this schedule; null: the job was there. */
+  readonly blueprintId: string | null;
   readonly status: ScheduleStatus;
   /** Why it is paused or failed, if it was not asked for. */
   readonly statusReason: string | null;
@@ -133,7 +137,7 @@ export interface ScheduleRecords {
   /** When there is something to do for the next of the active schedules behind this time; null: never. */
   dueAfter(nowMs: number): Promise<number | null>;
   /** The ids of a schedule's runs that have not ended. */
-  openRuns(scheduleId: string): Promise<readonly string[]>;
+  openRuns(scheduleId: string, limit: number): Promise<readonly string[]>;
   /** Runs whose end was not looked at yet, in the order of their ids. */
   scheduledRuns(after: string, limit: number): Promise<readonly (ScheduledRun & ScheduledRunState)[]>;
 }
@@ -146,6 +150,6 @@ export interface ScheduleWrites extends Pick<ScheduleRecords, "schedule" | "open
   remove(scheduleId: string): Promise<void>;
   noteRun(run: ScheduledRun): Promise<void>;
   /** @returns how the run is now; null when its end was looked at */
-  takeRun(runId: string): Promise<(ScheduledRun & ScheduledRunState) | null>;
+  scheduledRun(runId: string): Promise<(ScheduledRun & ScheduledRunState) | null>;
   forgetRun(runId: string): Promise<void>;
 }

@@ -5,10 +5,10 @@ import { describe, test } from "node:test";
 import { fc } from "../../test/support/fast-check.ts";
 import type { CronRule } from "./records.ts";
 import {
-  describe as described,
+  describeRule,
   dueAfter,
   duesAfter,
-  duesUntil,
+  duesBetween,
   expressionProblem,
   runIdOf,
   startOf,
@@ -119,7 +119,7 @@ test("looking ahead and looking back find the same times, each once and in order
           one = due;
         }
         const last = ahead.at(-1) ?? atMs;
-        assert.deepEqual(duesUntil(rule, last, ahead.length), ahead);
+        assert.deepEqual(duesBetween(rule, atMs + 1, last, 9), ahead);
       },
     ),
     { numRuns: 60 },
@@ -129,7 +129,8 @@ test("looking ahead and looking back find the same times, each once and in order
 test("a delay is due once", () => {
   const rule = { kind: "delayed", atMs: 5_000 } as const;
   assert.deepEqual([dueAfter(rule, 4_999), dueAfter(rule, 5_000)], [5_000, null]);
-  assert.deepEqual([duesUntil(rule, 5_000, 9), duesUntil(rule, 4_999, 9)], [[5_000], []]);
+  const between = (fromMs: number, untilMs: number) => duesBetween(rule, fromMs, untilMs, 9);
+  assert.deepEqual([between(0, 5_000), between(0, 4_999), between(5_001, 9_000)], [[5_000], [], []]);
 });
 
 test("what is no expression, and what never comes, is told", () => {
@@ -163,10 +164,30 @@ test("the id of a run follows from its schedule and due time, and sorts by it", 
   assert.ok(id < runIdOf("schedule_2", 1_790_000_001_000));
 });
 
+test("of many times the last ones are taken, and none before the first is looked for", () => {
+  const rule = cron(["* * * * * *", "*/7 * * * * *"]);
+  assert.deepEqual(duesBetween(rule, 0, 1_000_500, 3), [998_000, 999_000, 1_000_000]);
+  assert.deepEqual(duesBetween(rule, 998_500, 1_000_000, 100), [999_000, 1_000_000]);
+});
+
+for (const expression of [
+  "? ? * * *",
+  "@YEARLY",
+  " @hourly ",
+  "0 0 * * MON#L",
+  "0 0 1W,15W * *",
+  "0 0 0 29 2 +MON *",
+]) {
+  test(`what one library takes and the other has no words for stands for itself: ${expression}`, () => {
+    assert.equal(expressionProblem(expression), null);
+    assert.equal(describeRule(cron([expression])), `${expression} (UTC)`);
+  });
+}
+
 test("a rule is said in plain English", () => {
   assert.equal(
-    described(cron(["0 9 * * MON-FRI", "@daily"], "Europe/Berlin", 30)),
+    describeRule(cron(["0 9 * * MON-FRI", "@daily"], "Europe/Berlin", 30)),
     "At 09:00, Monday through Friday; and At 00:00 (Europe/Berlin), up to 30 s later",
   );
-  assert.equal(described({ kind: "delayed", atMs: 0 }), "Once, at 1970-01-01T00:00:00.000Z");
+  assert.equal(describeRule({ kind: "delayed", atMs: 0 }), "Once, at 1970-01-01T00:00:00.000Z");
 });

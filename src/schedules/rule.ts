@@ -50,36 +50,50 @@ export function isTimezone(name: string): boolean {
 
 /** The first due time behind `afterMs`; null when there is none. */
 export function dueAfter(rule: Rule, afterMs: number): number | null {
-  if (rule.kind === "delayed") return rule.atMs > afterMs ? rule.atMs : null;
-  const next = rule.expressions.flatMap((expression) => {
-    const due = cronOf(expression, rule.timezone).nextRun(new Date(afterMs));
-    return due === null ? [] : [due.getTime()];
-  });
-  return next.length === 0 ? null : Math.min(...next);
+  return duesAfter(rule, afterMs, 1)[0] ?? null;
 }
 
 /** The next due times behind `afterMs`, at most `limit`. */
 export function duesAfter(rule: Rule, afterMs: number, limit: number): readonly number[] {
   if (rule.kind === "delayed") return rule.atMs > afterMs ? [rule.atMs] : [];
-  return earliest(rule, limit, (cron) => cron.nextRuns(limit, new Date(afterMs)));
+  return duesFrom(rule, afterMs, next, Math.min).take(limit).toArray();
 }
 
-/** The last due times up to `untilMs`, at most `limit`; oldest first. */
-export function duesUntil(rule: Rule, untilMs: number, limit: number): readonly number[] {
-  if (rule.kind === "delayed") return rule.atMs <= untilMs ? [rule.atMs] : [];
-  // What croner finds is before its reference.
-  const behind = new Date((Math.floor(untilMs / 1_000) + 1) * 1_000);
-  const all = timesOf(rule, (cron) => cron.previousRuns(limit, behind));
-  return all.slice(-limit);
+/** The last due times from `fromMs` to `untilMs`, at most `limit`; oldest first. */
+export function duesBetween(rule: Rule, fromMs: number, untilMs: number, limit: number): readonly number[] {
+  if (rule.kind === "delayed") return fromMs <= rule.atMs && rule.atMs <= untilMs ? [rule.atMs] : [];
+  const dues: number[] = [];
+  // What croner finds is before its reference, of which it takes whole seconds.
+  const behindMs = (Math.floor(untilMs / 1_000) + 1) * 1_000;
+  for (const due of duesFrom(rule, behindMs, previous, Math.max)) {
+    if (due < fromMs || dues.length === limit) break;
+    dues.unshift(due);
+  }
+  return dues;
 }
 
-const earliest = (rule: CronRule, limit: number, find: (cron: Cron) => readonly Date[]) =>
-  timesOf(rule, find).slice(0, limit);
+type Find = (cron: Cron, fromMs: number) => number | undefined;
+const next: Find = (cron, fromMs) => cron.nextRun(new Date(fromMs))?.getTime();
+const previous: Find = (cron, fromMs) => cron.previousRuns(1, new Date(fromMs))[0]?.getTime();
 
-/** Each once, oldest first. */
-function timesOf({ expressions, timezone }: CronRule, find: (cron: Cron) => readonly Date[]) {
-  const times = expressions.flatMap((expression) => find(cronOf(expression, timezone)));
-  return [...new Set(times.map((time) => time.getTime()))].toSorted((a, b) => a - b);
+/** Due times in one direction, each once. Finding one takes up to half a millisecond: none is looked for before it is asked for. */
+function* duesFrom(
+  { expressions, timezone }: CronRule,
+  fromMs: number,
+  find: Find,
+  nearest: (...times: readonly number[]) => number,
+): Generator<number, undefined> {
+  const heads = expressions.map((expression) => {
+    const cron = cronOf(expression, timezone);
+    return { cron, due: find(cron, fromMs) };
+  });
+  for (;;) {
+    const dues = heads.flatMap(({ due }) => due ?? []);
+    if (dues.length === 0) return;
+    const due = nearest(...dues);
+    yield due;
+    for (const head of heads) if (head.due === due) head.due = find(head.cron, due);
+  }
 }
 
 /** When a run is started for a due time. */
@@ -98,11 +112,18 @@ const digestOf = (scheduleId: string, dueAtMs: number) =>
   createHash("sha256").update(`${scheduleId} ${dueAtMs}`).digest();
 
 /** The rule in plain English. */
-export function describe(rule: Rule): string {
+export function describeRule(rule: Rule): string {
   if (rule.kind === "delayed") return `Once, at ${new Date(rule.atMs).toISOString()}`;
-  const texts = rule.expressions.map((expression) =>
-    cronstrue.toString(expression, { use24HourTimeFormat: true }),
-  );
+  const texts = rule.expressions.map(describeExpression);
   const jitter = rule.jitterSeconds === 0 ? "" : `, up to ${rule.jitterSeconds} s later`;
   return `${texts.join("; and ")} (${rule.timezone})${jitter}`;
+}
+
+/** An expression that is known to the one library and not to the other stands for itself. */
+function describeExpression(expression: string): string {
+  try {
+    return cronstrue.toString(expression, { use24HourTimeFormat: true });
+  } catch {
+    return expression;
+  }
 }

@@ -7,15 +7,18 @@
 // - The end of a scheduled run is looked at when this program sees it, or in a round over all of them: at the start, and every
 //   ROUND_MS by the program on duty.
 
-import { JournalUnavailable } from "../engine/journal.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import { DomainError } from "../lib/domain-error.ts";
 import { WorkQueue } from "../operations/work-queue.ts";
-import type { Schedule, ScheduledRun, ScheduleRecords, ScheduleWrites } from "./records.ts";
-import { changed, failed, freed, step } from "./step.ts";
+import type { Schedule, ScheduleRecords, ScheduleWrites } from "./records.ts";
+import { changed, failed, freed, step, succeeded } from "./step.ts";
 
 const ROUND_MS = 30_000;
 const BEHIND_MS = 2_000;
+/** When a look has failed. */
+const RETRY_MS = 1_000;
+/** When as many are due as are read at once. */
+const DUE_AGAIN_MS = 20;
 const PAGE = 500;
 const STARTS_AT_ONCE = 32;
 
@@ -96,6 +99,7 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
     this.#isStopped = false;
     this.#stopListening = this.#parts.onEnd((runtimeJobId) => {
       const runId = this.#open.get(runtimeJobId);
+      this.#open.delete(runtimeJobId);
       if (runId !== undefined) this.#ends.add(runId);
     });
     this.#wakeAt(this.#parts.clock.nowMs());
@@ -158,8 +162,8 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
         if (due.length === PAGE) nextMs = nowMs + DUE_AGAIN_MS;
       }
     } catch (error) {
-      if (!(error instanceof JournalUnavailable)) throw error;
-      log.warn({ reason: error.message }, "due schedules cannot be read yet");
+      log.warn({ error: String(error) }, "due schedules cannot be read yet");
+      nextMs = nowMs + RETRY_MS;
     }
     this.#wakeAt(nextMs);
   }
@@ -171,26 +175,33 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
     this.#isOnDuty = await this.#parts.takeDuty(2 * ROUND_MS);
     this.#roundAtMs = nowMs;
     if (!isFirst && !this.#isOnDuty) return;
-    for (let after = ""; ; ) {
+    const before = [...this.#open.keys()];
+    const open = new Set<string>();
+    for (let after = "", isLast = false; !isLast; ) {
       const runs = await this.#parts.records.scheduledRuns(after, PAGE);
       for (const { runId, runtimeJobId, hasEnded } of runs) {
+        if (hasEnded) {
+          this.#ends.add(runId);
+          continue;
+        }
+        open.add(runtimeJobId);
         this.#open.set(runtimeJobId, runId);
-        if (hasEnded) this.#ends.add(runId);
       }
-      const last = runs.at(-1);
-      if (last === undefined || runs.length < PAGE) return;
-      after = last.runId;
+      isLast = runs.length < PAGE;
+      after = runs.at(-1)?.runId ?? after;
     }
+    for (const runtimeJobId of before) if (!open.has(runtimeJobId)) this.#open.delete(runtimeJobId);
   }
 
   /** Starts what is due of a schedule, one due time after the other. */
   async #advance(scheduleId: string, signal: AbortSignal): Promise<void> {
-    const { records, clock } = this.#parts;
-    while (!signal.aborted) {
+    const { records, clock, closed } = this.#parts;
+    // Of a node that is drained another one starts them, or its own next look.
+    while (!signal.aborted && closed() === null) {
       const schedule = await records.schedule(scheduleId);
       if (schedule === null) return;
       const nowMs = clock.nowMs();
-      const likely = step(schedule, nowMs, (await records.openRuns(scheduleId)).length);
+      const likely = step(schedule, nowMs, (await records.openRuns(scheduleId, 1)).length > 0);
       if (likely === null) {
         this.changed(schedule);
         return;
@@ -207,9 +218,9 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
     const done = await records.write(async (writes) => {
       const now = await writes.schedules.schedule(scheduleId);
       if (now === null || now.version !== schedule.version) return null;
-      const open = await writes.schedules.openRuns(scheduleId);
+      const hasOpen = (await writes.schedules.openRuns(scheduleId, 1)).length > 0;
       const isThere = likelyStart !== null && (await starts.isStarted(writes, schedule, likelyStart));
-      const taken = step(now, nowMs, open.length, isThere ? likelyStart : null);
+      const taken = step(now, nowMs, hasOpen, isThere ? likelyStart : null);
       // A run has ended or begun meanwhile, and something else is to be done now.
       if (taken === null || (!isThere && taken.start !== likelyStart)) return null;
       const { cancelsOpen, next } = taken;
@@ -219,7 +230,8 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
         await writes.schedules.save(saved);
         return { next: saved };
       }
-      if (cancelsOpen) for (const runId of open) await starts.cancel(writes, runId);
+      const cancelled = cancelsOpen ? await writes.schedules.openRuns(scheduleId, PAGE) : [];
+      for (const runId of cancelled) await starts.cancel(writes, runId);
       const run = await insert(writes);
       await writes.schedules.noteRun({ ...run, scheduleId });
       await writes.schedules.save(withRun(next, run.runId));
@@ -240,7 +252,7 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
     try {
       return await this.#parts.starts.prepare(schedule, dueAtMs);
     } catch (error) {
-      // A node that is drained is no fault of this run: another one starts it.
+      // It is drained meanwhile, which is no fault of this run.
       if (!(error instanceof DomainError) || error.code === "unavailable") throw error;
       return error;
     }
@@ -248,36 +260,23 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
 
   async #settle(runId: string): Promise<void> {
     const { records, clock } = this.#parts;
-    const seen = await records.write(async ({ schedules }) => {
-      const run = await schedules.takeRun(runId);
-      if (run === null || !run.hasEnded) return { run, next: null };
+    const saved = await records.write(async ({ schedules }) => {
+      const run = await schedules.scheduledRun(runId);
+      if (run === null || !run.hasEnded) return null;
       await schedules.forgetRun(runId);
       const schedule = await schedules.schedule(run.scheduleId);
-      if (schedule === null) return { run, next: null };
-      const isFree = (await schedules.openRuns(run.scheduleId)).length === 0;
-      const nowMs = clock.nowMs();
-      const counted = run.hasFailed
-        ? failed(schedule, `run ${runId} failed`)
-        : { ...schedule, failuresInARow: 0 };
-      const next = changed(isFree ? freed(counted) : counted, nowMs);
-      await schedules.save(next);
-      return { run, next };
+      if (schedule === null) return null;
+      const counted = run.hasFailed ? failed(schedule, `run ${runId} failed`) : succeeded(schedule);
+      const hasOpen = (await schedules.openRuns(run.scheduleId, 1)).length > 0;
+      const next = hasOpen ? counted : freed(counted);
+      if (next === schedule) return null;
+      const saved = changed(next, clock.nowMs());
+      await schedules.save(saved);
+      return saved;
     });
-    if (seen.run === null || seen.run.hasEnded) this.#forget(runId, seen.run);
-    if (seen.next !== null) this.changed(seen.next);
-  }
-
-  #forget(runId: string, run: ScheduledRun | null): void {
-    if (run !== null) {
-      this.#open.delete(run.runtimeJobId);
-      return;
-    }
-    for (const [runtimeJobId, known] of this.#open) if (known === runId) this.#open.delete(runtimeJobId);
+    if (saved !== null) this.changed(saved);
   }
 }
-
-/** When as many are due as are read at once. */
-const DUE_AGAIN_MS = 20;
 
 function withRun(schedule: Schedule, runId: string): Schedule {
   const { lastDispatch } = schedule;

@@ -8,42 +8,18 @@ import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import { DomainError } from "../lib/domain-error.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
-import type {
-  MissedPolicy,
-  OverlapPolicy,
-  Rule,
-  Schedule,
-  ScheduleRecords,
-  ScheduleWrites,
-} from "./records.ts";
+import type { Schedule, ScheduleRecords, ScheduleSettings, ScheduleWrites } from "./records.ts";
 import type { RunStarts, StartedRun } from "./scheduler.ts";
 import { changed, timed } from "./step.ts";
 
-/** What may be said of a schedule when it is made and later. */
-export interface ScheduleSettings {
-  readonly name: string;
-  readonly rule: Rule;
-  readonly inputs: JsonObject;
-  readonly configOverrides: JsonObject | null;
-  readonly overlap: OverlapPolicy;
-  readonly missedPolicy: MissedPolicy;
-  readonly catchupLimit: number;
-  readonly untilMs: number | null;
-  readonly maxRuns: number | null;
-  readonly pauseAfterFailures: number | null;
-}
-
-/** What a run of the job would be given, checked, with its secrets encrypted. */
-export interface CheckedGiven {
-  readonly inputs: JsonObject;
-  readonly configOverrides: JsonObject | null;
-}
+/** What a run of the job is given; checked, its secrets are encrypted. */
+export type Given = Pick<ScheduleSettings, "inputs" | "configOverrides">;
 
 /** Whose runs are started. */
 export interface ScheduleTarget<Writes> {
   readonly blueprintId: string | null;
   /** @throws DomainError when no run of the job could be given this */
-  check(given: CheckedGiven): Promise<CheckedGiven>;
+  check(given: Given): Promise<Given>;
   /** In the schedule's transaction: makes the job if there is none. @returns its id; null when it is gone */
   settle(writes: Writes): Promise<string | null>;
   /** To be called after its commit. */
@@ -87,6 +63,7 @@ export class Schedules<Writes extends { readonly schedules: ScheduleWrites }> {
         ...settings,
         ...given,
         scheduleId: `schedule_${newId()}`,
+        // Known in the transaction.
         jobId: "",
         blueprintId: target.blueprintId,
         status: "active",
@@ -148,7 +125,7 @@ export class Schedules<Writes extends { readonly schedules: ScheduleWrites }> {
     });
   }
 
-  async #patched(before: Schedule, patch: Partial<ScheduleSettings>): Promise<Partial<CheckedGiven>> {
+  async #patched(before: Schedule, patch: Partial<ScheduleSettings>): Promise<Partial<Given>> {
     if (patch.inputs === undefined && patch.configOverrides === undefined) return {};
     const target = await this.#parts.targetOf(before.jobId);
     return target.check({

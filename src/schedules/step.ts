@@ -1,14 +1,14 @@
-// What there is to do for a schedule at a time: a function of the schedule, the time, and the runs of it that have not ended.
+// What there is to do for a schedule at a time: a function of the schedule, the time, and whether runs of it are open.
 //
 // - One step is for one due time, and is one transaction. Its result says what is due next, so that a crash in the middle of
 //   many missed times goes on where it stopped.
 // - A due time is missed when nobody has come to it for LATE_MS.
 // - The clock may jump. A time that was stepped over, in whatever direction the clock moved since, does not come again.
 
-import type { Dispatch, Rule, Schedule } from "./records.ts";
-import { dueAfter, duesAfter, duesUntil, MISSED_MAX, startOf } from "./rule.ts";
+import type { Dispatch, Schedule } from "./records.ts";
+import { dueAfter, duesAfter, duesBetween, MISSED_MAX, startOf } from "./rule.ts";
 
-export const LATE_MS = 60_000;
+const LATE_MS = 60_000;
 
 export interface Step {
   /** The due time that a run is to be started for; null: none. */
@@ -20,7 +20,7 @@ export interface Step {
 }
 
 /**
- * @param openRuns how many of its runs have not ended
+ * @param hasOpen whether a run of it has not ended
  * @param startedDue a due time that a run is there of: it comes again when the clock was put back and somebody has changed or
  *   resumed the schedule since
  * @returns null when there is nothing to do
@@ -28,12 +28,12 @@ export interface Step {
 export function step(
   schedule: Schedule,
   nowMs: number,
-  openRuns: number,
+  hasOpen: boolean,
   startedDue: number | null = null,
 ): Step | null {
   const { status, queuedDueAtMs, nextRunAtMs } = schedule;
   if (status !== "active" || nextRunAtMs === null || nextRunAtMs > nowMs) return null;
-  if (queuedDueAtMs !== null && openRuns === 0) {
+  if (queuedDueAtMs !== null && !hasOpen) {
     const rest = moveTo({ ...schedule, queuedDueAtMs: null }, schedule.dueAtMs, nowMs);
     if (queuedDueAtMs === startedDue) return skipped(rest, queuedDueAtMs, nowMs, IS_THERE);
     return started(rest, queuedDueAtMs, nowMs);
@@ -43,13 +43,13 @@ export function step(
   const moved = moveTo({ ...schedule, missed: schedule.missed + missed }, dues[1] ?? followedBy, nowMs);
   if (due === null) return { start: null, cancelsOpen: false, next: changed(moved, nowMs) };
   if (due === startedDue) return skipped(moved, due, nowMs, IS_THERE);
-  if (openRuns > 0 && schedule.overlap === "skip") return skipped(moved, due, nowMs, HAS_NOT_ENDED);
-  if (openRuns > 0 && schedule.overlap === "queue_one") {
+  if (hasOpen && schedule.overlap === "skip") return skipped(moved, due, nowMs, HAS_NOT_ENDED);
+  if (hasOpen && schedule.overlap === "queue_one") {
     if (queuedDueAtMs !== null) return skipped(moved, due, nowMs, HAS_NOT_ENDED);
     const queued = { ...moved, status: schedule.status, queuedDueAtMs: due };
     return { start: null, cancelsOpen: false, next: noted(queued, { due, nowMs, outcome: "queued" }) };
   }
-  return started(moved, due, nowMs, openRuns > 0 && schedule.overlap === "cancel_previous");
+  return started(moved, due, nowMs, hasOpen && schedule.overlap === "cancel_previous");
 }
 
 /** The schedule behind a start that was refused, or behind a run that has failed. */
@@ -60,6 +60,11 @@ export function failed(schedule: Schedule, reason: string): Schedule {
   if (!isEnough || schedule.status !== "active") return counted;
   const statusReason = `${failuresInARow} failures in a row; the last one: ${reason}`;
   return { ...counted, status: "paused", statusReason };
+}
+
+/** The schedule behind a run that has not failed. */
+export function succeeded(schedule: Schedule): Schedule {
+  return schedule.failuresInARow === 0 ? schedule : { ...schedule, failuresInARow: 0 };
 }
 
 /** At once, also when the clock is put back now. */
@@ -93,19 +98,13 @@ function duesOf({ rule, dueAtMs, untilMs, missedPolicy, catchupLimit }: Schedule
   const endMs = Math.min(nowMs, untilMs ?? nowMs);
   const second = dueAfter(rule, dueAtMs);
   const isOnly = second === null || second > endMs;
-  const all = isOnly ? [dueAtMs] : missedDues(rule, dueAtMs, endMs);
+  const all = isOnly ? [dueAtMs] : duesBetween(rule, dueAtMs, endMs, MISSED_MAX);
   const followedBy = second === null || second > nowMs ? second : dueAfter(rule, nowMs);
   const wanted =
     missedPolicy === "run_all"
       ? all.slice(-catchupLimit)
       : all.slice(-1).filter((due) => missedPolicy === "run_once" || nowMs - due <= LATE_MS);
   return { dues: wanted, missed: all.length - wanted.length, followedBy };
-}
-
-/** The last ones from `fromMs` on. */
-function missedDues(rule: Rule, fromMs: number, endMs: number): readonly number[] {
-  const behind = duesUntil(rule, endMs, MISSED_MAX).filter((due) => due > fromMs);
-  return behind.length < MISSED_MAX ? [fromMs, ...behind] : behind;
 }
 
 /** @param dueAtMs what is due next by the rule */
@@ -134,7 +133,7 @@ function started(schedule: Schedule, due: number, nowMs: number, cancelsOpen = f
 }
 
 const HAS_NOT_ENDED = "the run before has not ended";
-const IS_THERE = "the clock was put back, and a run of this time is there";
+const IS_THERE = "a run of this time is there";
 
 function skipped(schedule: Schedule, due: number, nowMs: number, reason: string): Step {
   const next = noted(
@@ -148,11 +147,12 @@ interface Noted {
   readonly due: number;
   readonly nowMs: number;
   readonly outcome: Dispatch["outcome"];
+  /** Why there is no run. */
   readonly reason?: string;
 }
 
 /** @returns the next version; the run's id is for who has started it */
-function noted(schedule: Schedule, { due, nowMs, outcome, reason = undefined }: Noted): Schedule {
+function noted(schedule: Schedule, { due, nowMs, outcome, reason }: Noted): Schedule {
   const lastDispatch = { dueAtMs: due, dispatchedAtMs: nowMs, runId: null, outcome, reason: reason ?? null };
   return changed({ ...schedule, lastDispatch }, nowMs);
 }
@@ -166,7 +166,7 @@ export function changed(schedule: Schedule, nowMs: number): Schedule {
 }
 
 /** The next due times, as a reader is shown them. */
-export function nextDues({ rule, dueAtMs, untilMs, status }: Schedule, limit: number): readonly number[] {
-  if (dueAtMs === null || status === "completed" || status === "failed") return [];
+export function nextDues({ rule, dueAtMs, untilMs }: Schedule, limit: number): readonly number[] {
+  if (dueAtMs === null) return [];
   return duesAfter(rule, dueAtMs - 1, limit).filter((due) => untilMs === null || due <= untilMs);
 }

@@ -31,10 +31,14 @@ export const scheduleMutations: readonly Mutation[] = [
     "await writes.schedules.noteRun({ ...run, scheduleId });",
     "",
   ),
-  scheduler("ends that nobody has seen are never looked at", "if (hasEnded) this.#ends.add(runId);", ""),
+  scheduler(
+    "ends that nobody has seen are never looked at",
+    "this.#ends.add(runId);\n          continue;",
+    "continue;",
+  ),
   scheduler(
     "a run that was cancelled for the next one goes on",
-    "if (cancelsOpen) for (const runId of open) await starts.cancel(writes, runId);",
+    "for (const runId of cancelled) await starts.cancel(writes, runId);",
     "",
   ),
   {
@@ -47,15 +51,15 @@ export const scheduleMutations: readonly Mutation[] = [
   },
   scheduler(
     "the end of a run does not let the one start that waits for it",
-    "changed(isFree ? freed(counted) : counted, nowMs)",
-    "changed(counted, nowMs)",
+    "hasOpen ? counted : freed(counted)",
+    "counted",
   ),
   scheduler(
     "only the program on duty starts runs",
     "const BEHIND_MS = 2_000;",
     "const BEHIND_MS = 86_400_000;",
   ),
-  step("runs of one schedule overlap", 'openRuns > 0 && schedule.overlap === "skip"', "false"),
+  step("runs of one schedule overlap", 'hasOpen && schedule.overlap === "skip"', "false"),
   step(
     "a second run waits for the end of the first",
     "if (queuedDueAtMs !== null) return skipped(moved, due, nowMs, HAS_NOT_ENDED);",
@@ -95,5 +99,19 @@ export const scheduleMutations: readonly Mutation[] = [
     search: ".update(`${scheduleId} ${dueAtMs}`)",
     replacement: ".update(`${dueAtMs}`)",
     tests: rule,
+  },
+  {
+    fault: "an expression without words of its own cannot be shown",
+    file: "src/schedules/rule.ts",
+    search: "    return expression;",
+    replacement: "    throw new Error(expression);",
+    tests: rule,
+  },
+  {
+    fault: "a drained node starts scheduled runs",
+    file: "src/schedules/scheduler.ts",
+    search: "while (!signal.aborted && closed() === null)",
+    replacement: "while (!signal.aborted)",
+    tests: ["src/schedules/scheduler.test.ts"],
   },
 ];

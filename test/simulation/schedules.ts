@@ -6,20 +6,22 @@ import assert from "node:assert/strict";
 import { idSource } from "../../src/engine/ids.ts";
 import { JournalUnavailable } from "../../src/engine/journal.ts";
 import type { Clock } from "../../src/engine/ports.ts";
-import type { GatewayRecords, GatewayWrites } from "../../src/launch/records.ts";
+import type { GatewayRecords } from "../../src/launch/records.ts";
 import { DomainError } from "../../src/lib/domain-error.ts";
-import type { CronRule, Rule, Schedule } from "../../src/schedules/records.ts";
-import { missedPolicies, overlapPolicies } from "../../src/schedules/records.ts";
-import { runIdOf, startOf } from "../../src/schedules/rule.ts";
-import { Scheduler, type StartedRun } from "../../src/schedules/scheduler.ts";
-import { type ScheduleSettings, Schedules, type ScheduleTarget } from "../../src/schedules/schedules.ts";
-import { ConfigurationSecrets } from "../../src/security/configuration.ts";
-import { SecretKey } from "../../src/security/secret-key.ts";
+import {
+  type CronRule,
+  missedPolicies,
+  overlapPolicies,
+  type Rule,
+  type Schedule,
+  type ScheduleSettings,
+} from "../../src/schedules/records.ts";
+import { startOf } from "../../src/schedules/rule.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { openSqlite, type SqliteDatabase } from "../../src/store/sqlite/database.ts";
-import { job, run } from "../support/gateway-samples.ts";
 import { Counts } from "./kinds.ts";
 import { Random } from "./random.ts";
+import { JOB, SchedulerProgram, target } from "./scheduler-program.ts";
 import { type Living, Timeline } from "./timeline.ts";
 
 const HOUR_MS = 3_600_000;
@@ -30,8 +32,6 @@ const TEN_MINUTES_MS = 10 * 60_000;
 const ROUNDS_MS = 2 * 60_000;
 /** Behind it a due time was not come to as it should have been. */
 const LATE_MS = 5_000;
-const JOB = job(1);
-const secrets = new ConfigurationSecrets(new SecretKey(Buffer.alloc(32, 7)));
 /** Expressions, and whether a time is due by them; all of them come at half minutes only. */
 const EXPRESSIONS: Readonly<Record<string, (minute: number, second: number) => boolean>> = {
   "*/20 * * * *": (minute, second) => minute % 20 === 0 && second === 0,
@@ -46,7 +46,7 @@ export class ScheduleWorld {
   readonly #timeline = new Timeline();
   readonly #database: SqliteDatabase = openSqlite(":memory:");
   readonly #newId: () => string;
-  readonly #programs = new Map<string, Program>();
+  readonly #programs = new Map<string, SchedulerProgram>();
   /** What only looks; it never fails. */
   readonly #records: GatewayRecords;
   /** Schedules that people have changed: what is due of them is not known from their rule. */
@@ -142,7 +142,7 @@ export class ScheduleWorld {
   }
 
   /** Something was written, and nobody learns of it. */
-  async mayCrash(by: Program): Promise<void> {
+  async mayCrash(by: SchedulerProgram): Promise<void> {
     if (!this.isFaulty || !by.isAlive || !this.random.chance(0.02)) return;
     this.counts.add("crash behind a write of a scheduler");
     this.#crash(by.name);
@@ -160,7 +160,7 @@ export class ScheduleWorld {
 
   #start(name: string): void {
     if (this.#programs.has(name)) return;
-    const program = new Program(this, name);
+    const program = new SchedulerProgram(this, name);
     this.#programs.set(name, program);
     program.scheduler.start();
   }
@@ -180,11 +180,14 @@ export class ScheduleWorld {
       this.#putsBackFor.add(name);
     }
     await this.#until(this.#timeline.nowMs + ROUNDS_MS);
+    // Due times come again.
+    this.#timeline.plan(0, null, () => void this.#resumeAll());
+    await this.#until(this.#timeline.nowMs + ROUNDS_MS);
     this.#punctualFromMs = this.nowMs;
     // The one on duty is lost right before runs are due, and the other one starts them.
     const toDueMs = TEN_MINUTES_MS - (this.nowMs % TEN_MINUTES_MS);
     this.#timeline.plan(toDueMs - 500, null, () => this.#crash(this.#duty?.name ?? "a", QUIET_MS));
-    // Whoever sees the end of a run looks at its schedule.
+    // A program that sees the end of a run looks at its schedule.
     this.#timeline.plan(toDueMs - ROUNDS_MS, null, () => {
       this.#runsEnd = false;
     });
@@ -228,7 +231,7 @@ export class ScheduleWorld {
   }
 
   /** A person asks any program that is alive; a refusal, and what nobody learns of, is no fault of the program. */
-  async #ask(what: (program: Program) => Promise<void>): Promise<void> {
+  async #ask(what: (program: SchedulerProgram) => Promise<void>): Promise<void> {
     const [program] = this.random.chance(0.5)
       ? this.#programs.values()
       : [...this.#programs.values()].reverse();
@@ -276,6 +279,24 @@ export class ScheduleWorld {
   #jump(): void {
     this.counts.add("jump of the wall clock");
     this.#jumpedMs += this.random.pick([-3, 4]) * HOUR_MS + this.random.below(60_000);
+  }
+
+  /** Those whose runs may overlap; of the others each due time is counted. */
+  async #resumeAll(): Promise<void> {
+    const { rows } = await this.#records.schedules({
+      kind: "cron",
+      status: "active",
+      jobId: null,
+      limit: 20,
+      after: null,
+    });
+    for (const { scheduleId } of rows.filter(({ overlap }) => overlap === "allow")) {
+      this.#touched.add(scheduleId);
+      await this.#ask(async ({ schedules, records, scheduler }) => {
+        await records.write((writes) => schedules.pause(writes, scheduleId));
+        scheduler.changed(await records.write((writes) => schedules.resume(writes, scheduleId)));
+      });
+    }
   }
 
   async #touch(): Promise<void> {
@@ -361,7 +382,7 @@ export class ScheduleWorld {
     if (schedule.overlap === "allow" || schedule.overlap === "cancel_previous")
       for (const one of runs.filter(({ trace_id: by }) => by === "by rule"))
         this.#checkPunctual(schedule, one);
-    const open = await this.#records.openRuns(scheduleId);
+    const open = await this.#records.openRuns(scheduleId, 9);
     if (queuedDueAtMs !== null && status === "active")
       assert.ok(open.length > 0, `nothing is waited for: ${name}`);
     const byHand = runs.filter(({ trace_id: by }) => by === "by hand").length;
@@ -394,113 +415,6 @@ function duesBetween({ expressions }: CronRule, fromMs: number, untilMs: number)
     if (expressions.some((expression) => EXPRESSIONS[expression]?.(minute, second))) dues++;
   }
   return dues;
-}
-
-/** Anything may be given to the runs of the job. */
-const target: ScheduleTarget<GatewayWrites> = {
-  blueprintId: null,
-  check: async (given) => given,
-  settle: async () => JOB.jobId,
-  settled: () => {},
-};
-
-class Program implements Living {
-  isAlive = true;
-  readonly name: string;
-  readonly records: GatewayRecords;
-  readonly scheduler: Scheduler<GatewayWrites>;
-  readonly schedules: Schedules<GatewayWrites>;
-  ended: (runtimeJobId: string) => void = () => {};
-
-  constructor(world: ScheduleWorld, name: string) {
-    this.name = name;
-    const clock = world.clockOf(this);
-    const stored = sqlGatewayRecords(world.database, clock.soon);
-    this.records = {
-      ...stored,
-      schedule: async (id) => this.#read(world, stored.schedule(id)),
-      due: async (nowMs, limit) => this.#read(world, stored.due(nowMs, limit)),
-      dueAfter: async (nowMs) => {
-        world.mayJump(name);
-        return this.#read(world, stored.dueAfter(nowMs));
-      },
-      openRuns: async (id) => this.#read(world, stored.openRuns(id)),
-      write: async (work) => {
-        await world.pause(this, world.random.below(20));
-        world.mayFail();
-        const written = await stored.write(work);
-        world.hasWritten = true;
-        await world.mayCrash(this);
-        return written;
-      },
-    };
-    const starts = {
-      prepare: async (schedule: Schedule, dueAtMs: number | null) => {
-        world.mayChange(schedule.scheduleId);
-        await world.pause(this, world.random.below(50));
-        if (world.isFaulty && world.random.chance(0.05)) {
-          world.counts.add("start that was refused");
-          throw new DomainError("requirements_not_met", "Not now.");
-        }
-        const id = world.newId();
-        const made = run(1, JOB.jobId, {
-          runId: dueAtMs === null ? `run_${id}` : runIdOf(schedule.scheduleId, dueAtMs),
-          runtimeJobId: `g-${id}`,
-          trigger: { kind: "schedule", id: schedule.scheduleId },
-          traceId: dueAtMs === null ? "by hand" : "by rule",
-          createdAtMs: world.nowMs,
-          parentSpanId: String(world.steadyMs),
-        });
-        return async (writes: GatewayWrites): Promise<StartedRun> => {
-          if (dueAtMs !== null && dueAtMs > world.latestMs)
-            world.unexpected(`a run of ${dueAtMs} began before`);
-          const { inputs } = (await writes.schedules.schedule(schedule.scheduleId)) ?? schedule;
-          if (dueAtMs !== null && JSON.stringify(inputs) !== JSON.stringify(schedule.inputs))
-            world.unexpected(`a run of ${schedule.scheduleId} has what was given before a change`);
-          await writes.insertRun(made);
-          return made;
-        };
-      },
-      isStarted: async (writes: GatewayWrites, { scheduleId }: Schedule, dueAtMs: number) =>
-        (await writes.run(runIdOf(scheduleId, dueAtMs))) !== null,
-      accepted: () => {},
-      cancel: (writes: GatewayWrites, runId: string) => {
-        world.counts.add("run cancelled by the next one");
-        return writes.setDesiredState(runId, "cancelled", world.nowMs);
-      },
-      cancelled: () => {},
-    };
-    this.scheduler = new Scheduler<GatewayWrites>({
-      records: this.records,
-      starts,
-      closed: () => null,
-      takeDuty: async (forMs) => world.takeDuty(name, forMs),
-      onEnd: (ended) => {
-        this.ended = ended;
-        return () => {};
-      },
-      clock,
-      log: {
-        warn: ({ error }) => world.unexpected(String(error ?? "JournalUnavailable")),
-        error: ({ error }) => world.unexpected(String(error)),
-      },
-    });
-    this.schedules = new Schedules({
-      records: this.records,
-      starts,
-      secrets,
-      targetOf: async () => target,
-      clock,
-      newId: () => world.newId(),
-    });
-  }
-
-  /** Nothing settles for a program that has died. */
-  async #read<T>(world: ScheduleWorld, reading: Promise<T>): Promise<T> {
-    await world.pause(this, world.random.below(5));
-    world.mayFail();
-    return reading;
-  }
 }
 
 /** Plays a seed. @returns what has happened in it */

@@ -3,6 +3,7 @@
 import type { JobChanges, JobProgress } from "../../src/engine/journal.ts";
 import type { IdempotencyRecord, JobDefinition, NewRun } from "../../src/launch/records.ts";
 import type { Operation } from "../../src/operations/records.ts";
+import type { Schedule } from "../../src/schedules/records.ts";
 import { changes, next, progress } from "./journal-records.ts";
 
 const digits = (n: number) => String(n).padStart(4, "0");
@@ -91,5 +92,40 @@ export function operation(n: number, changes: Partial<Operation> = {}): Operatio
     updatedAtMs: n,
     finishedAtMs: null,
     ...changes,
+  };
+}
+
+/** Active, and due at second `n`. */
+export function schedule(n: number, given: Partial<Schedule> = {}): Schedule {
+  return {
+    scheduleId: `schedule_${n}`,
+    name: `schedule ${n}`,
+    jobId: "job_0001",
+    blueprintId: null,
+    rule: { kind: "cron", expressions: ["0 9 * * *"], timezone: "UTC", jitterSeconds: 0 },
+    inputs: { topic: "bees" },
+    configOverrides: null,
+    overlap: "skip",
+    missedPolicy: "run_once",
+    catchupLimit: 100,
+    untilMs: null,
+    maxRuns: null,
+    pauseAfterFailures: null,
+    status: "active",
+    statusReason: null,
+    dueAtMs: n * 1_000,
+    nextRunAtMs: n * 1_000,
+    queuedDueAtMs: null,
+    lastDispatch: null,
+    failuresInARow: 0,
+    dispatched: 0,
+    skipped: 0,
+    missed: 0,
+    failed: 0,
+    revision: 1,
+    version: 1,
+    createdAtMs: 1,
+    updatedAtMs: 1,
+    ...given,
   };
 }

@@ -8,10 +8,10 @@ import {
   overlapPolicies,
   type Rule,
   type Schedule,
+  type ScheduleSettings,
   scheduleStates,
 } from "../../schedules/records.ts";
-import { describe, expressionProblem, isTimezone, MISSED_MAX } from "../../schedules/rule.ts";
-import type { ScheduleSettings } from "../../schedules/schedules.ts";
+import { describeRule, expressionProblem, isTimezone, MISSED_MAX } from "../../schedules/rule.ts";
 import { nextDues } from "../../schedules/step.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { type Static, Type } from "../core/type.ts";
@@ -30,7 +30,7 @@ export const Cron = Type.Input(
   {
     expressions: Type.Array(
       Type.String({ minLength: 1, maxLength: 200, examples: ["0 9 * * MON-FRI"] }),
-      "Five fields (minute, hour, day, month, weekday), or six with seconds in front; or @hourly, @daily, @weekly, @monthly, @yearly. A time is due when one of them says so.",
+      "Five fields (minute, hour, day, month, weekday), or six with seconds in front; or @hourly, @daily, @weekly, @monthly, @yearly. A time is due when one of them matches.",
       { minItems: 1, maxItems: EXPRESSIONS_MAX },
     ),
     timezone: Type.String(
@@ -200,7 +200,7 @@ export function renderSchedule(schedule: Schedule, secrets: ConfigurationSecrets
     pause_after_failures: schedule.pauseAfterFailures,
     next_run_at: isActive ? time(schedule.nextRunAtMs || schedule.queuedDueAtMs) : null,
     next_runs: isActive ? nextDues(schedule, NEXT_RUNS).map(isoTime) : [],
-    description: describe(rule),
+    description: describeRule(rule),
     last_dispatch:
       last === null
         ? null
@@ -237,7 +237,7 @@ export function newSettings(body: Static<typeof CreateScheduleBody>, nowMs: numb
       { path: "/kind", code: "not_allowed", message: `the rule that is given is ${rule.kind}` },
     ]);
   return {
-    name: body.name ?? describe(rule),
+    name: body.name ?? describeRule(rule),
     rule,
     inputs: body.inputs ?? {},
     configOverrides: body.config_overrides ?? null,

@@ -2,46 +2,11 @@
 
 import assert from "node:assert/strict";
 import { contractOnEach } from "../../../test/support/databases.ts";
-import { job, run } from "../../../test/support/gateway-samples.ts";
+import { job, run, schedule } from "../../../test/support/gateway-samples.ts";
 import { systemClock } from "../../app/clock.ts";
-import type { Schedule } from "../../schedules/records.ts";
 import { sqlGatewayRecords } from "./gateway.ts";
 
 const any = { kind: null, status: null, jobId: null, after: null, limit: 10 };
-
-function schedule(n: number, given: Partial<Schedule> = {}): Schedule {
-  return {
-    scheduleId: `schedule_${n}`,
-    name: `schedule ${n}`,
-    jobId: "job_0001",
-    blueprintId: null,
-    rule: { kind: "cron", expressions: ["0 9 * * *"], timezone: "UTC", jitterSeconds: 0 },
-    inputs: { topic: "bees" },
-    configOverrides: null,
-    overlap: "skip",
-    missedPolicy: "run_once",
-    catchupLimit: 100,
-    untilMs: null,
-    maxRuns: null,
-    pauseAfterFailures: null,
-    status: "active",
-    statusReason: null,
-    dueAtMs: n * 1_000,
-    nextRunAtMs: n * 1_000,
-    queuedDueAtMs: null,
-    lastDispatch: null,
-    failuresInARow: 0,
-    dispatched: 0,
-    skipped: 0,
-    missed: 0,
-    failed: 0,
-    revision: 1,
-    version: 1,
-    createdAtMs: 1,
-    updatedAtMs: 1,
-    ...given,
-  };
-}
 
 /** Everything that may be null is something. */
 const full = schedule(7, {
@@ -139,13 +104,14 @@ contractOnEach(
         hasEnded,
         hasFailed,
       });
-      assert.deepEqual(await records.openRuns("schedule_1"), ["run_0001", "run_0002"]);
+      assert.deepEqual(await records.openRuns("schedule_1", 9), ["run_0001", "run_0002"]);
+      assert.deepEqual(await records.openRuns("schedule_1", 1), ["run_0001"]);
       await records.write(async (writes) => {
         await writes.endUnlaunched("run_0002", { status: "failed", failureJson: null }, 9);
-        assert.deepEqual(await writes.schedules.openRuns("schedule_1"), ["run_0001"]);
-        assert.deepEqual(await writes.schedules.takeRun("run_0002"), noted(2, true, true));
+        assert.deepEqual(await writes.schedules.openRuns("schedule_1", 9), ["run_0001"]);
+        assert.deepEqual(await writes.schedules.scheduledRun("run_0002"), noted(2, true, true));
         await writes.schedules.forgetRun("run_0002");
-        assert.equal(await writes.schedules.takeRun("run_0002"), null);
+        assert.equal(await writes.schedules.scheduledRun("run_0002"), null);
       });
       assert.deepEqual(await records.scheduledRuns("", 10), [noted(1, false, false), noted(3, true, false)]);
       assert.deepEqual(await records.scheduledRuns("run_0001", 1), [noted(3, true, false)]);

@@ -91,12 +91,13 @@ const withRuns = (db: Db) =>
   db.selectFrom("schedule_runs as s").leftJoin("runs as r", "r.run_id", "s.run_id");
 
 const openRuns = query(
-  (db, scheduleId: string) =>
+  (db, scheduleId: string, limit: number) =>
     withRuns(db)
       .select("s.run_id")
       .where("s.schedule_id", "=", scheduleId)
       .where("r.terminal", "=", sql.lit(0))
-      .orderBy("s.run_id"),
+      .orderBy("s.run_id")
+      .limit(atMost(limit)),
   (row) => row.run_id,
 );
 
@@ -134,7 +135,7 @@ export function scheduleReads(database: Database): ScheduleRecords {
       list(database, { kind, status, jobId }, after ?? BEHIND_ALL_IDS, limit),
     due: (nowMs, limit) => due.all(database, nowMs, limit),
     dueAfter: (nowMs) => dueAfter.first(database, nowMs),
-    openRuns: (scheduleId) => openRuns.all(database, scheduleId),
+    openRuns: (scheduleId, limit) => openRuns.all(database, scheduleId, limit),
     scheduledRuns: (after, limit) => scheduledRuns.all(database, after, limit),
   };
 }
@@ -153,7 +154,7 @@ const removeRun = command((db, runId: string) => db.deleteFrom("schedule_runs").
 export function scheduleWrites(db: Transaction<Schema>): ScheduleWrites {
   return {
     schedule: (scheduleId) => byId.first(db, scheduleId),
-    openRuns: (scheduleId) => openRuns.all(db, scheduleId),
+    openRuns: (scheduleId, limit) => openRuns.all(db, scheduleId, limit),
     insert: (schedule) => insertSchedule(db, toRow(schedule)),
     save: (schedule) => saveSchedule(db, toRow(schedule)),
     async remove(scheduleId) {
@@ -162,7 +163,7 @@ export function scheduleWrites(db: Transaction<Schema>): ScheduleWrites {
     },
     noteRun: ({ runId, scheduleId, runtimeJobId }) =>
       insertRun(db, { run_id: runId, schedule_id: scheduleId, runtime_job_id: runtimeJobId }),
-    takeRun: (runId) => scheduledRun.first(db, runId),
+    scheduledRun: (runId) => scheduledRun.first(db, runId),
     forgetRun: async (runId) => void (await removeRun(db, runId)),
   };
 }

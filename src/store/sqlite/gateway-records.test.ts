@@ -252,10 +252,10 @@ async function readSchedules(records: GatewayRecords): Promise<void> {
   await records.schedule("schedule_1");
   await records.due(1, 5);
   await records.dueAfter(1);
-  await records.openRuns("schedule_1");
+  await records.openRuns("schedule_1", 5);
   await records.scheduledRuns("", 5);
   await records.write(async ({ schedules }) => {
-    await schedules.takeRun("run_1");
+    await schedules.scheduledRun("run_1");
     await schedules.forgetRun("run_1");
     await schedules.remove("schedule_1");
   });
