@@ -20,7 +20,7 @@ export async function certificates(call: Call): Promise<number> {
     return printAnswer(call, { folder, files, valid_until: end }, () => [
       ...files.map((file) => cleanText(join(folder, file))),
       `The nodes' certificates are valid until ${end}. Each node needs ca.pem (SVC_NODE_TLS_CA), and its own .pem`,
-      "(SVC_NODE_TLS_CERT) and .key (SVC_NODE_TLS_KEY). Keep ca.key apart: whoever has it can make a node.",
+      "(SVC_NODE_TLS_CERT) and .key (SVC_NODE_TLS_KEY). Keep ca.key apart: anyone who has it can make a node.",
     ]);
   } catch (error) {
     const { name, message, code } = error as NodeJS.ErrnoException;

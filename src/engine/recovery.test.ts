@@ -11,7 +11,7 @@ import { recoverJobs } from "./recovery.ts";
 const COUNT = 1_200;
 const quiet = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Open jobs of another owner, whose images are read when the test says so. */
+/** Open jobs of another owner, whose images are read when the test allows it. */
 async function openJobs() {
   const h = new EngineHarness();
   const one = submissionOf(graph("q", [sensor("door")], [], { type: "service" }));

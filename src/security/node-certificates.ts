@@ -2,7 +2,7 @@
 // folder.
 //
 // - No file is ever replaced. Keys are readable by their user alone.
-// - The authority signs nodes and nothing else: whoever has a certificate of it is a node.
+// - The authority signs nodes and nothing else: a program with a certificate of it is a node.
 // - Everything of a call is checked before its first file is written.
 
 import { createPrivateKey, KeyObject, randomBytes, X509Certificate } from "node:crypto";

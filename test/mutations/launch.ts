@@ -13,6 +13,13 @@ const blueprintJobs = ["src/launch/blueprint-jobs.test.ts"];
 
 export const launchMutations: readonly Mutation[] = [
   {
+    fault: "a run that has ended before its launch is launched",
+    file: "src/launch/launcher.ts",
+    search: "if (run !== null && isToBeLaunched(run) && this.#isOwn(run)) await this.#submit(run);",
+    replacement: "if (run !== null && !run.launched) await this.#submit(run);",
+    tests: launcher,
+  },
+  {
     fault: "a manifest that was submitted before starts without the services that it requires",
     file: "src/launch/submissions.ts",
     search: "|| graph.requiredServices.length > 0",

@@ -12,12 +12,6 @@ export const simulatedGatewayMutations: readonly Mutation[] = (
       "for await (const runs of this.#unsettled('')) {\n      await Promise.all",
     ],
     [
-      "a run that has ended before its launch is launched",
-      "launch/launcher.ts",
-      "if (run !== null && isToBeLaunched(run) && this.#isOwn(run)) await this.#submit(run);",
-      "if (run !== null && !run.launched) await this.#submit(run);",
-    ],
-    [
       "the cancellation of a run that waits is only noted",
       "launch/launcher.ts",
       "await ends.cancelled(runId)",

@@ -59,7 +59,7 @@ describe("the secret of the cluster", () => {
 describe("a program that joins", () => {
   const JOINER: NodeCredentials = { kind: "joiner" };
 
-  test("is heard when it asks for its welcome, and for nothing else", async () => {
+  test("is answered when it asks for its welcome, and for nothing else", async () => {
     await using node = await startNode();
     using peers = peersWith(JOINER);
     const notGood = { nodeId: "node_1", joinerKey: new Uint8Array(32), proof: new Uint8Array(32) };
