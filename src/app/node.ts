@@ -7,7 +7,7 @@ import { nodeNames } from "../cluster/node-names.ts";
 import { NodeWatch } from "../cluster/node-watch.ts";
 import type { NodeOrders, NodeRecord } from "../cluster/nodes.ts";
 import { clusterTasks } from "../cluster/tasks/cluster-tasks.ts";
-import type { KnownNode } from "../cluster/tasks/slots.ts";
+import { knownNode } from "../cluster/tasks/slots.ts";
 import { Peers } from "../cluster/wire/peers.ts";
 import { openTaskStreams } from "../cluster/wire/task-stream.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -227,11 +227,3 @@ const endTexts = {
   left: "This node leaves the cluster, as it was asked to.",
   removed: "This node was removed from the cluster.",
 } as const;
-
-function knownNode({ nodeId, status, labels, pools, reserved }: NodeRecord): KnownNode {
-  const known = Object.entries(pools).map(([pool, capacity]) => {
-    const free = Math.max(0, capacity - (reserved[pool]?.in_use ?? 0));
-    return [pool, { capacity, free }] as const;
-  });
-  return { nodeId, isReady: status === "ready", labels, pools: Object.fromEntries(known) };
-}

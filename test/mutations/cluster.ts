@@ -467,6 +467,13 @@ const placed: readonly Mutation[] = (
       "slots",
     ],
     [
+      "of nodes that are equal the same one is always chosen",
+      "slots.ts",
+      "turns.get(nodeId) ?? turns.size",
+      "0",
+      "slots",
+    ],
+    [
       "an end confirms messages that it has not received",
       "link.ts",
       "if (seq !== this.#received + 1) {",

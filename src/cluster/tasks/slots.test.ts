@@ -46,6 +46,18 @@ test("a request goes to the node with the largest share of free slots, and is co
   assert.deepEqual(news(), [["b at n1", "c at n0", "d at n1"], []]);
 });
 
+test("nodes with the same share of free slots have their turns, also when their rows are read again", () => {
+  const { nodes, others, ask, news } = cluster(1);
+  ask("held");
+  for (const [i, key] of ["a", "b", "c"].entries()) {
+    others(2, 2, 2);
+    ask(key);
+    nodes.granted(key, lease(`n${i}`));
+  }
+  const [asked] = news();
+  assert.deepEqual(asked, ["a at n0", "b at n1", "c at n2"]);
+});
+
 test("a request that waits at a full node is taken to the first one with a free slot", () => {
   const { nodes, others, ask, news } = cluster(1);
   others(0, 0);

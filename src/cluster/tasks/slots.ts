@@ -11,6 +11,7 @@ import type { PlacementPolicy } from "../../engine/graph.ts";
 import { hasLabels, type Labels, labelsText, noLabels } from "../../engine/labels.ts";
 import type { Grant, Slots } from "../../engine/ports.ts";
 import type { Lease } from "../../engine/task-port.ts";
+import type { NodeRecord } from "../nodes.ts";
 import type { PeerSlots, TaskPeers } from "./peers.ts";
 import { type Candidate, choose } from "./placement.ts";
 
@@ -26,6 +27,15 @@ export interface KnownNode {
   readonly isReady: boolean;
   readonly labels: Labels;
   readonly pools: Readonly<Record<string, KnownPool>>;
+}
+
+/** What another node's row says of it. */
+export function knownNode({ nodeId, status, labels, pools, reserved }: NodeRecord): KnownNode {
+  const known = Object.entries(pools).map(([pool, capacity]) => {
+    const free = Math.max(0, capacity - (reserved[pool]?.in_use ?? 0));
+    return [pool, { capacity, free }] as const;
+  });
+  return { nodeId, isReady: status === "ready", labels, pools: Object.fromEntries(known) };
 }
 
 /** This node's pools as they stand now. */
@@ -74,7 +84,7 @@ export class ClusterSlots implements Slots, PeerSlots {
   readonly #requests = new Map<string, Request>();
   /** Those that wait and may be moved, by pool, in the order in which they were made. */
   readonly #waiting = new Map<string, Map<string, Request>>();
-  /** The other nodes. */
+  /** The other nodes, those that were asked longest ago first: they are chosen among equals. */
   readonly #nodes = new Map<string, Other>();
 
   constructor(parts: ClusterSlotsParts) {
@@ -118,8 +128,10 @@ export class ClusterSlots implements Slots, PeerSlots {
 
   /** The other nodes, with what is known of their pools. */
   nodesAre(nodes: readonly KnownNode[]): void {
+    const turns = new Map(Array.from(this.#nodes.keys(), (nodeId, turn) => [nodeId, turn]));
+    const turnOf = ({ nodeId }: KnownNode) => turns.get(nodeId) ?? turns.size;
     this.#nodes.clear();
-    for (const { nodeId, isReady, labels, pools } of nodes) {
+    for (const { nodeId, isReady, labels, pools } of [...nodes].sort((a, b) => turnOf(a) - turnOf(b))) {
       const estimates = Object.entries(pools).map(([name, pool]) => [name, { ...pool }] as const);
       this.#nodes.set(nodeId, { isReady, labels, pools: new Map(estimates) });
     }
@@ -180,7 +192,12 @@ export class ClusterSlots implements Slots, PeerSlots {
     const { key, pool, slots } = request;
     request.nodeId = nodeId;
     if (nodeId !== this.#parts.nodeId) {
-      const known = this.#poolAt(nodeId, pool);
+      const node = this.#nodes.get(nodeId);
+      if (node !== undefined) {
+        this.#nodes.delete(nodeId);
+        this.#nodes.set(nodeId, node);
+      }
+      const known = node?.pools.get(pool);
       request.isExpected = known !== undefined && known.free >= slots;
       if (known !== undefined) known.free -= slots;
       this.#parts.peers.request(nodeId, key, pool, slots);
