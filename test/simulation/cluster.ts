@@ -353,7 +353,7 @@ export class Cluster {
       register: (entry, leaseMs, replaced) => ask(() => table.register(entry, leaseMs, replaced)),
       renew: (node, leaseMs, load) => ask(() => table.renew(node, leaseMs, load)),
       leave: (node) => ask(() => table.leave(node)),
-      present: () => ask(() => [...table.rows.values()].filter(({ status }) => status !== "left")),
+      present: () => ask(() => table.present()),
       living: () => ask(() => table.living()),
       order: (nodeId, order) => ask(() => table.order(nodeId, order)),
     };

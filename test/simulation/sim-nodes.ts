@@ -109,6 +109,18 @@ export class SimNodes {
     if (row?.owner === owner) this.rows.set(nodeId, { ...row, status: "left", leaseUntilMs: this.#nowMs() });
   }
 
+  present(): readonly NodeRecord[] {
+    const nowMs = this.#nowMs();
+    return Array.from(this.rows.values(), (row) => {
+      const leaseLeftMs = row.leaseUntilMs - nowMs;
+      return {
+        ...row,
+        leaseLeftMs,
+        status: row.status === "ready" && leaseLeftMs <= 0 ? "lost" : row.status,
+      } as const;
+    }).filter(({ status }) => status !== "left");
+  }
+
   isLiving(owner: string): boolean {
     return [...this.rows.values()].some((row) => row.owner === owner && row.leaseUntilMs > this.#nowMs());
   }

@@ -1,10 +1,11 @@
 // Runs many seeds: `npm run simulate -- --seeds 100000`, or one again: `npm run simulate -- --seed 4711`; with `--disk`
 // on the real store, whose power is cut, with `--nodes` many nodes on one database, with `--gateway` the gateway's half, and
-// with `--schedules` schedules.
+// with `--schedules` schedules. `npm run simulate -- --model` shows clusters of 10 and of 100 nodes instead (model.ts).
 
 import { parseArgs } from "node:util";
 import { runGatewaySeed } from "./gateway-scenario.ts";
 import { Counts } from "./kinds.ts";
+import { runModel } from "./model.ts";
 import { nodesOf, runSeed } from "./scenario.ts";
 import { runScheduleSeed } from "./schedules.ts";
 
@@ -17,8 +18,18 @@ const { values } = parseArgs({
     nodes: { type: "boolean", default: false },
     gateway: { type: "boolean", default: false },
     schedules: { type: "boolean", default: false },
+    model: { type: "boolean", default: false },
+    jobs: { type: "string", default: "1000000" },
   },
 });
+if (values.model) {
+  for (const placement of ["local", "spread"] as const)
+    for (const nodes of [10, 100]) {
+      const jobs = (Number(values.jobs) * nodes) / 100;
+      console.log({ nodes, jobs, placement }, await runModel({ seed: 1, nodes, jobs, placement }));
+    }
+  process.exit();
+}
 const from = Number(values.seed ?? values.from);
 const count = values.seed === undefined ? Number(values.seeds) : 1;
 const counts = new Counts();

@@ -38,6 +38,7 @@ export interface StoredJob {
 
 export class MemoryJournal implements Journal {
   readonly jobs = new Map<string, StoredJob>();
+  readonly #runIds = new Set<string>();
   /** Who may take over the open job of another owner: anyone, as long as no owner counts as living. */
   mayClaim: (job: StoredJob, owner: string) => boolean = () => true;
 
@@ -63,8 +64,7 @@ export class MemoryJournal implements Journal {
   /** What a database's unique keys refuse: a number or an id that is taken. */
   #reused(changes: JobChanges): string | null {
     const job = this.jobs.get(changes.jobId);
-    const runIds = () => [...this.jobs.values()].map(({ insert }) => insert.runId);
-    if (job === undefined) return runIds().includes(changes.insert!.runId) ? "the run's id is taken" : null;
+    if (job === undefined) return this.#runIds.has(changes.insert!.runId) ? "the run's id is taken" : null;
     const { consumed, itemsCleared } = changes;
     const isConsumed = ({ to, seq }: Message) =>
       consumed.some(({ agentIndex, throughSeq }) => agentIndex === to && seq <= throughSeq);
@@ -118,6 +118,7 @@ export class MemoryJournal implements Journal {
         humanRequests: new Map(),
       };
       this.jobs.set(changes.jobId, job);
+      this.#runIds.add(job.insert.runId);
     }
     job.revision++;
     job.progress = changes.progress;
