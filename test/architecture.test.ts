@@ -15,7 +15,7 @@ const layers: readonly (readonly string[])[] = [
   ["bundles", "execution"],
   ["services", "runs"],
   ["operations", "cluster"],
-  ["blueprints", "nodes", "schedules"],
+  ["blueprints", "nodes", "schedules", "resources"],
   ["web"],
   ["launch"],
   ["store", "observability"],

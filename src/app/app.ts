@@ -90,6 +90,7 @@ export async function startProgram(
     engine.stop("The runtime is shutting down; try again once it has restarted.");
     stopping.abort();
     core.serviceRegistry.stop();
+    core.resources.stop();
     await Promise.all([cleanup.stop(), core.retention.stop()]);
     await gateway.stop();
     await core.runStore.stop();
@@ -109,6 +110,7 @@ export async function startProgram(
   const nodes = nodesShown(ownNode, opened, { startedAtMs, stopping: stopping.signal });
   const metrics = openMetrics(core, { streams, waits, nodes }, undo);
   const serving = { servers, streams, waits, nodes, metrics, stopping: stopping.signal };
+  await core.resources.start();
   await core.node?.join(() => gateway.programLost());
   await gateway.nodeChanges.bringJoin();
   const served = await serve(config, core, gateway, serving);

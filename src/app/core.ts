@@ -23,6 +23,7 @@ import { removeTree } from "../lib/remove-tree.ts";
 import { meteredJournal, meteredListener, meteredSlots } from "../observability/metrics/metered-ports.ts";
 import { RuntimeMeter } from "../observability/metrics/runtime-meter.ts";
 import { alone, type Ownership } from "../operations/ownership.ts";
+import { Resources } from "../resources/resources.ts";
 import { Cleanup } from "../runs/cleanup.ts";
 import { DeadLetters } from "../runs/dead-letters.ts";
 import { EventFeed } from "../runs/feed.ts";
@@ -47,6 +48,7 @@ import { sqlJobRecords } from "../store/sql/jobs.ts";
 import { sqlOperationRecords } from "../store/sql/operations.ts";
 import { sqlPortRecords } from "../store/sql/ports.ts";
 import { isRunThere } from "../store/sql/references.ts";
+import { sqlResourceRecords } from "../store/sql/resources.ts";
 import { sqlRetentionRecords } from "../store/sql/retention.ts";
 import { StoreWatch } from "../store/sql/store-watch.ts";
 import type { OpenStore } from "../store/store.ts";
@@ -59,7 +61,10 @@ import { type FilesOfNodes, openBytes } from "./bytes.ts";
 import { stopwatch, systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Node, NodeParts } from "./node.ts";
-import { describeOwnNode } from "./own-node.ts";
+import { describeOwnNode, OwnMachine } from "./own-node.ts";
+
+/** How often limits of resources are read that another node may have changed. */
+const LIMITS_READ_MS = 3_000;
 
 export type Core = Awaited<ReturnType<typeof openCore>>;
 
@@ -193,7 +198,8 @@ export async function openCore(
     nodeId,
     clock: systemClock,
   });
-  const ownNode = describeOwnNode(config, { nodeId, slots, runner, engine: () => engine });
+  const machine = await OwnMachine.open(home.path, workersEnv.PATH);
+  const ownNode = describeOwnNode(config, { nodeId, machine, slots, runner, engine: () => engine });
   const nodeParts = { identity, ownNode, shared: opened.sharedByNodes, slots, runner, end, log: engineLog };
   const node = await openNodeOf(config, { ...nodeParts, engine: () => engine }, undo);
   const engine: Engine = new Engine({
@@ -209,6 +215,13 @@ export async function openCore(
   });
   runner.setListener(meteredListener(node?.tasks.reports ?? engine, meter));
   const store = new StoreWatch(database, systemClock.nowMs);
+  const resources = new Resources({
+    records: sqlResourceRecords(store.database),
+    apply: (limits) => machine.limitTo(limits),
+    everyMs: node === null ? null : LIMITS_READ_MS,
+    clock: systemClock,
+    log: engineLog,
+  });
   const gatewayRecords = sqlGatewayRecords(store.database, systemClock.soon, node?.nodeId);
   const operationRecords = sqlOperationRecords(store.database);
   const doorParts = {
@@ -329,6 +342,8 @@ export async function openCore(
     gatewayRecords,
     operationRecords,
     ownNode,
+    machine,
+    resources,
     node,
     reconcileNode: door?.reconcileNode ?? reconcileOwn,
     portRecords,

@@ -1,17 +1,57 @@
 // This program as a node: what it says of itself, and the nodes that it shows, itself among them.
 
-import { availableParallelism, totalmem } from "node:os";
 import { type ClusterNodes, type OwnNode, onlyNode, sharedNodes } from "../cluster/cluster-nodes.ts";
+import { type NodeResources, totalsShown } from "../cluster/nodes.ts";
 import type { Engine } from "../engine/engine.ts";
+import { MachineMeter, type MachineTotals, readMachineTotals } from "../execution/machine-resources.ts";
 import type { PoolSlots } from "../execution/pools.ts";
 import type { LocalTaskRunner } from "../execution/task-runner.ts";
+import { effectiveOf, type ResourceLimits } from "../resources/limits.ts";
 import type { OpenStore } from "../store/store.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { programVersion } from "./version.ts";
 
+/** The machine of this program, and what commands may have of it. */
+export class OwnMachine {
+  readonly totals: MachineTotals;
+  readonly #meter: MachineMeter;
+  #effective: MachineTotals;
+
+  private constructor(totals: MachineTotals, meter: MachineMeter) {
+    this.totals = totals;
+    this.#meter = meter;
+    this.#effective = totals;
+  }
+
+  /** @param searchPath where programs are looked for, as in PATH */
+  static async open(home: string, searchPath: string | undefined): Promise<OwnMachine> {
+    const totals = await readMachineTotals(home, searchPath);
+    return new OwnMachine(totals, await MachineMeter.open({ home, totals, clock: systemClock }));
+  }
+
+  limitTo(limits: ResourceLimits): void {
+    this.#effective = effectiveOf(this.totals, limits);
+  }
+
+  /** From now on for a second, `resources` are not older than this. */
+  async measure(): Promise<void> {
+    await this.#meter.read();
+  }
+
+  get resources(): NodeResources {
+    return {
+      totals: this.totals,
+      effective: this.#effective,
+      reserved: { cpuCores: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 },
+      used: this.#meter.latest,
+    };
+  }
+}
+
 export interface OwnNodeParts {
   readonly nodeId: string;
+  readonly machine: OwnMachine;
   readonly slots: PoolSlots;
   readonly runner: LocalTaskRunner;
   /** It is made later. */
@@ -20,7 +60,7 @@ export interface OwnNodeParts {
 
 export function describeOwnNode(
   { nodeName: name, nodeLabels: labels }: Config,
-  { nodeId, slots, runner, engine }: OwnNodeParts,
+  { nodeId, machine, slots, runner, engine }: OwnNodeParts,
 ): OwnNode {
   const pools = Object.entries(slots.snapshot()).map(([pool, { capacity }]) => [pool, capacity]);
   return {
@@ -29,9 +69,10 @@ export function describeOwnNode(
     version: programVersion(),
     labels,
     pools: Object.fromEntries(pools),
-    totals: { cpu_cores: availableParallelism(), memory_bytes: totalmem() },
+    totals: totalsShown(machine.totals),
     load: () => ({
       reserved: slots.snapshot(),
+      resources: machine.resources,
       jobsOwned: engine().openJobs,
       tasksRunning: runner.running,
     }),

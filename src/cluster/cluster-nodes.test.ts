@@ -2,12 +2,18 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { machineResources } from "../../test/support/machine.ts";
 import { onlyNode, sharedNodes, totalsOf } from "./cluster-nodes.ts";
 import type { NodeReads, NodeRecord } from "./nodes.ts";
 
 const use = (inUse: number, queued = 0) => ({ in_use: inUse, queued, active: inUse });
 
-const load = { reserved: { default: use(3, 7) }, jobsOwned: 9, tasksRunning: 3 };
+const load = {
+  resources: machineResources(),
+  reserved: { default: use(3, 7) },
+  jobsOwned: 9,
+  tasksRunning: 3,
+};
 const own = {
   nodeId: "n1",
   name: "one",
@@ -20,7 +26,13 @@ const own = {
 
 function record(nodeId: string, more: Partial<NodeRecord> = {}): NodeRecord {
   const { load: _, ...entry } = own;
-  const renewed = { reserved: { default: use(1) }, jobsOwned: 2, tasksRunning: 1, connectedNodes: ["n1"] };
+  const renewed = {
+    resources: null,
+    reserved: { default: use(1) },
+    jobsOwned: 2,
+    tasksRunning: 1,
+    connectedNodes: ["n1"],
+  };
   const drain = { servicesOwned: 0, jobsMoved: 0, drainUntilMs: null, maintenanceReason: null };
   const times = { startedAtMs: 5, heartbeatAtMs: 6, leaseUntilMs: 7, leaseLeftMs: 1 };
   const place = { nodeId, owner: `${nodeId}/1`, address: `${nodeId}:1` };

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { machineResources } from "../../test/support/machine.ts";
 import type { DrainOrder } from "../engine/drain.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
 import { Membership, NodeRemoved } from "./membership.ts";
@@ -83,7 +84,13 @@ class Harness {
       node: NODE,
       records,
       leaseMs: LEASE_MS,
-      load: () => ({ reserved: {}, jobsOwned: 0, tasksRunning: 0, connectedTo: [] }),
+      load: () => ({
+        resources: machineResources(),
+        reserved: {},
+        jobsOwned: 0,
+        tasksRunning: 0,
+        connectedTo: [],
+      }),
       newId: () => String(++this.#ids),
       onEnd: (why) => void this.done.push(`end: ${why}`),
       clock: {

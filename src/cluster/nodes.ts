@@ -5,6 +5,7 @@
 // - An owner is alive while its lease is valid. What others have taken on may be taken over.
 
 import type { JsonObject } from "../engine/json.ts";
+import type { MachineTotals, MachineUse, Reserved } from "../execution/machine-resources.ts";
 import type { PoolSnapshot } from "../execution/pools.ts";
 
 export const nodeStates = ["ready", "draining", "maintenance", "lost", "left"] as const;
@@ -28,8 +29,24 @@ export interface NodeEntry {
 
 export type PoolUse = Pick<PoolSnapshot, "in_use" | "queued" | "active">;
 
+/** The resources of a node's machine. */
+export interface NodeResources {
+  readonly totals: MachineTotals;
+  /** What commands may have of it, within the limits. */
+  readonly effective: MachineTotals;
+  readonly reserved: Reserved;
+  readonly used: MachineUse;
+}
+
+/** What a machine has, by the names that clients see. */
+export function totalsShown({ cpuCores, memoryBytes, diskBytes, gpus }: MachineTotals): JsonObject {
+  const cards = gpus.map((gpu) => ({ index: gpu.index, name: gpu.name, memory_bytes: gpu.memoryBytes }));
+  return { cpu_cores: cpuCores, memory_bytes: memoryBytes, disk_bytes: diskBytes, gpus: cards };
+}
+
 /** What a node says of itself with each renewal. */
 export interface NodeLoad {
+  readonly resources: NodeResources;
   /** Of each executor pool. */
   readonly reserved: Readonly<Record<string, PoolUse>>;
   readonly jobsOwned: number;
@@ -64,7 +81,9 @@ export type NodeOrder =
   | { readonly kind: "end_maintenance" };
 
 /** A node as its row has it. Times are the database's. */
-export interface NodeRecord extends NodeEntry, Omit<NodeLoad, "connectedTo"> {
+export interface NodeRecord extends NodeEntry, Omit<NodeLoad, "connectedTo" | "resources"> {
+  /** Null of a program that does not tell them. */
+  readonly resources: NodeResources | null;
   /** The ids of the living nodes that it had connections to when its lease was renewed last. */
   readonly connectedNodes: readonly string[];
   /** `lost` once the lease is over of a node that has not left. */

@@ -14,6 +14,7 @@ import type { DrainOrder } from "../../src/engine/drain.ts";
 import type { Engine } from "../../src/engine/engine.ts";
 import { isTerminal, JournalUnavailable } from "../../src/engine/journal.ts";
 import type { Clock } from "../../src/engine/ports.ts";
+import { machineResources } from "../support/machine.ts";
 import { SimNodes } from "./sim-nodes.ts";
 import type { Process, World } from "./world.ts";
 
@@ -275,7 +276,13 @@ export class Cluster {
       },
       records: this.#recordsOf(owned),
       leaseMs: this.#options.leaseMs,
-      load: () => ({ reserved: {}, jobsOwned: owned().engine.openJobs, tasksRunning: 0, connectedTo: [] }),
+      load: () => ({
+        resources: machineResources(),
+        reserved: {},
+        jobsOwned: owned().engine.openJobs,
+        tasksRunning: 0,
+        connectedTo: [],
+      }),
       newId: () => world.newId(),
       onEnd: () => {},
       clock: clockOf(true),

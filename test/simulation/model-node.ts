@@ -13,6 +13,7 @@ import { type Clock, slotsKey } from "../../src/engine/ports.ts";
 import { noServiceBoard } from "../../src/engine/service-port.ts";
 import { noActions, type TaskOutcome, type TaskRef, type TaskRunner } from "../../src/engine/task-port.ts";
 import { PoolSlots } from "../../src/execution/pools.ts";
+import { machineResources } from "../support/machine.ts";
 import type { MemoryJournal } from "../support/memory-journal.ts";
 import type { Living, ModelTime } from "./model-time.ts";
 import type { Random } from "./random.ts";
@@ -77,6 +78,7 @@ export class ModelNode implements Living {
       leaseMs: LEASE_MS,
       load: () => ({
         reserved: this.#own.snapshot(),
+        resources: machineResources(),
         jobsOwned: this.engine.openJobs,
         tasksRunning: this.#running.size,
         connectedTo: [],

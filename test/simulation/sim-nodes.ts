@@ -43,6 +43,7 @@ export class SimNodes {
     this.rows.set(entry.nodeId, {
       ...entry,
       reserved: {},
+      resources: null,
       jobsOwned: 0,
       tasksRunning: 0,
       servicesOwned: 0,

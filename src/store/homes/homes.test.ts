@@ -67,6 +67,7 @@ function rowOf(name: string, address: string, status: NodeStatus = "ready"): Nod
     pools: {},
     totals: {},
     reserved: {},
+    resources: null,
     jobsOwned: 0,
     tasksRunning: 0,
     connectedNodes: [],

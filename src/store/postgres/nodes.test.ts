@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import pg from "pg";
 import { changes, next } from "../../../test/support/journal-records.ts";
+import { machineResources } from "../../../test/support/machine.ts";
 import { inPostgres, returnPostgres, takePostgres } from "../../../test/support/postgres.ts";
 import type { NodeWrites } from "../../cluster/node-writes.ts";
 import { type NodeEntry, nodeOf } from "../../cluster/nodes.ts";
@@ -19,6 +20,7 @@ const LIMIT_MS = 10_000;
 const LEASE_MS = 60_000;
 const load = {
   reserved: { default: { in_use: 2, queued: 5, active: 1 } },
+  resources: machineResources(),
   jobsOwned: 3,
   tasksRunning: 1,
   connectedTo: [],

@@ -38,6 +38,7 @@ interface Row {
   readonly pools_json: string;
   readonly totals_json: string;
   readonly reserved_json: string;
+  readonly resources_json: string | null;
   readonly jobs_owned: number;
   readonly tasks_running: number;
   readonly started_at: number;
@@ -100,7 +101,7 @@ const RENEW = `
   UPDATE nodes SET heartbeat_at = ${NOW}, lease_until = ${NOW} + $3, reserved_json = $4, jobs_owned = $5, tasks_running = $6,
       connected_json = (SELECT coalesce(json_agg(node_id ORDER BY node_id), '[]')::text FROM nodes AS others
         WHERE address = ANY ($7) AND node_id <> $1 AND lease_until > ${NOW}),
-      services_owned = $8, jobs_moved = $9
+      services_owned = $8, jobs_moved = $9, resources_json = $10
     WHERE node_id = $1 AND owner = $2 AND lease_until > ${NOW} AND removed_at IS NULL
   ${OUTAGE}`;
 
@@ -162,9 +163,16 @@ export class PostgresNodes implements NodeRecords {
     leaseMs: number,
     load: NodeLoad,
   ): Promise<Renewal | null> {
-    const { reserved, jobsOwned, tasksRunning, connectedTo, servicesOwned, jobsMoved } = load;
+    const { reserved, resources, jobsOwned, tasksRunning, connectedTo, servicesOwned, jobsMoved } = load;
     const counts = [jobsOwned, tasksRunning, connectedTo, servicesOwned, jobsMoved];
-    const given = [node.nodeId, node.owner, leaseMs, JSON.stringify(reserved), ...counts];
+    const given = [
+      node.nodeId,
+      node.owner,
+      leaseMs,
+      JSON.stringify(reserved),
+      ...counts,
+      JSON.stringify(resources),
+    ];
     const [row] = await this.#run<OutageRow>("renew_node", RENEW, given);
     return row === undefined ? null : renewalOf(row);
   }
@@ -281,6 +289,7 @@ function recordOf(row: Row): NodeRecord {
     pools: JSON.parse(row.pools_json) as NodeRecord["pools"],
     totals: JSON.parse(row.totals_json) as NodeRecord["totals"],
     reserved: JSON.parse(row.reserved_json) as NodeRecord["reserved"],
+    resources: JSON.parse(row.resources_json ?? "null") as NodeRecord["resources"],
     jobsOwned: row.jobs_owned,
     tasksRunning: row.tasks_running,
     startedAtMs: row.started_at,

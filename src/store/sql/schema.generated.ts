@@ -219,6 +219,11 @@ export interface Schema {
     result_json: string | null;
     owner: string | null;
   };
+  resource_limits: {
+    id: number;
+    limits_json: string;
+    revision: number;
+  };
   run_ports: {
     node: string;
     port: number;
