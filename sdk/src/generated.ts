@@ -1552,6 +1552,99 @@ export type RemoveNode = {
   readonly deadline_seconds?: number | undefined;
 };
 
+/** What the machines of all living nodes have together, and what of it commands may have. */
+export type Resource = {
+  readonly totals: ResourceTotals;
+
+  readonly effective: ResourceTotals;
+
+  readonly reserved: ResourceReserved;
+
+  readonly used: ResourceUse;
+
+  readonly limits: ResourceLimits;
+
+  /** The living nodes, by name; another one as of its last heartbeat. */
+  readonly nodes: readonly {
+    readonly node_id: string;
+
+    readonly name: string;
+
+    readonly totals: ResourceTotals;
+
+    readonly effective: ResourceTotals;
+
+    readonly reserved: ResourceReserved;
+
+    readonly used: ResourceUse;
+  }[];
+
+  /** Of the limits: each change adds one. */
+  readonly revision: number;
+};
+
+/** What of each machine commands may have. What has no limit is left out, and may be had whole. */
+export type ResourceLimits = {
+  /** Percent of the cores of each machine. */
+  readonly cpu_percent?: number | undefined;
+
+  /** Percent of the memory of each machine. */
+  readonly memory_percent?: number | undefined;
+
+  /** Bytes of the memory of each machine. */
+  readonly memory_bytes?: number | undefined;
+
+  /** Percent of the disk of each machine. */
+  readonly disk_percent?: number | undefined;
+
+  /** Bytes of the disk of each machine. */
+  readonly disk_bytes?: number | undefined;
+
+  /** The GPUs of each machine that commands may have; none: []. */
+  readonly gpu_indices?: readonly number[] | undefined;
+};
+
+/** What running commands have been given. */
+export type ResourceReserved = {
+  readonly cpu_cores: number;
+
+  readonly memory_bytes: number;
+
+  readonly disk_bytes: number;
+
+  /** How many. */
+  readonly gpus: number;
+};
+
+export type ResourceTotals = {
+  readonly cpu_cores: number;
+
+  /** Inside a container: what it may have. */
+  readonly memory_bytes: number;
+
+  /** Of the file system that holds SVC_HOME. */
+  readonly disk_bytes: number;
+
+  /** Those that nvidia-smi names. */
+  readonly gpus: readonly {
+    /** On its machine. */
+    readonly index: number;
+
+    readonly name: string;
+
+    readonly memory_bytes: number;
+  }[];
+};
+
+/** What is used now, by whatever runs there. */
+export type ResourceUse = {
+  readonly cpu_cores: number;
+
+  readonly memory_bytes: number;
+
+  readonly disk_bytes: number;
+};
+
 /** Result of the retry. */
 export type Retried = {
   readonly run_id: string;
@@ -2009,6 +2102,28 @@ export type SetMaintenance = {
 
   /** For people. */
   readonly reason?: string | undefined;
+};
+
+export type SetResourceLimits = {
+  readonly limits: {
+    /** Percent of the cores of each machine. */
+    readonly cpu_percent?: number | null | undefined;
+
+    /** Percent of the memory of each machine. */
+    readonly memory_percent?: number | null | undefined;
+
+    /** Bytes of the memory of each machine. */
+    readonly memory_bytes?: number | null | undefined;
+
+    /** Percent of the disk of each machine. */
+    readonly disk_percent?: number | null | undefined;
+
+    /** Bytes of the disk of each machine. */
+    readonly disk_bytes?: number | null | undefined;
+
+    /** The GPUs of each machine that commands may have; none: []. */
+    readonly gpu_indices?: readonly number[] | null | undefined;
+  };
 };
 
 /** What became of each item. */
@@ -2523,6 +2638,25 @@ export interface Operations {
   };
 
   /**
+   * Change some limits (POST /api/v1/resource)
+   *
+   * Limits that are not given stay as they are; null takes one back. They hold for each machine, from
+   * now on: what runs goes on.
+   */
+  readonly changeResourceLimits: {
+    readonly request: {
+      readonly headers?:
+        | {
+            /** The ETag that a GET answered; without it, the change is made whatever the limits are. */
+            readonly "if-match"?: string | undefined;
+          }
+        | undefined;
+      readonly body: SetResourceLimits;
+    };
+    readonly answer: Resource;
+  };
+
+  /**
    * Remove what is not kept any more (POST /api/v1/system/gc)
    *
    * Ended runs that are older than they are kept, or more than fit, with everything of theirs; and what
@@ -2858,6 +2992,19 @@ export interface Operations {
       };
     };
     readonly answer: Operation;
+  };
+
+  /** See the machines' resources and their limits (GET /api/v1/resource) */
+  readonly getResource: {
+    readonly request: {
+      readonly headers?:
+        | {
+            /** The ETag of an answer that the client still has. */
+            readonly "if-none-match"?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: Resource;
   };
 
   /** Get a run (GET /api/v1/runs/{run_id}) */
@@ -3793,6 +3940,24 @@ export interface Operations {
   };
 
   /**
+   * Set all limits (PUT /api/v1/resource)
+   *
+   * Limits that are not given are taken back. Otherwise as POST.
+   */
+  readonly setResourceLimits: {
+    readonly request: {
+      readonly headers?:
+        | {
+            /** The ETag that a GET answered; without it, the change is made whatever the limits are. */
+            readonly "if-match"?: string | undefined;
+          }
+        | undefined;
+      readonly body: SetResourceLimits;
+    };
+    readonly answer: Resource;
+  };
+
+  /**
    * Follow an operation (GET /api/v1/operations/{operation_id}/events/stream)
    *
    * Server-sent events: operation_pending, operation_running, operation_progress, then
@@ -4002,6 +4167,13 @@ export const operations = {
     answer: "json",
     takesKey: true,
   },
+  changeResourceLimits: {
+    method: "POST",
+    path: "/api/v1/resource",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
   collectGarbage: {
     method: "POST",
     path: "/api/v1/system/gc",
@@ -4120,6 +4292,7 @@ export const operations = {
     answer: "json",
     takesKey: false,
   },
+  getResource: { method: "GET", path: "/api/v1/resource", body: "none", answer: "json", takesKey: false },
   getRun: { method: "GET", path: "/api/v1/runs/{run_id}", body: "none", answer: "json", takesKey: false },
   getRunArtifact: {
     method: "GET",
@@ -4376,6 +4549,13 @@ export const operations = {
   setNodeMaintenance: {
     method: "POST",
     path: "/api/v1/nodes/{node_id}/maintenance",
+    body: "json",
+    answer: "json",
+    takesKey: false,
+  },
+  setResourceLimits: {
+    method: "PUT",
+    path: "/api/v1/resource",
     body: "json",
     answer: "json",
     takesKey: false,

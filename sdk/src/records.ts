@@ -140,6 +140,9 @@ export type Doctor = AnswerOf<"getRuntimeDoctor">;
 export type SystemSummary = AnswerOf<"getSystemSummary">;
 export type CollectReport = AnswerOf<"collectGarbage">;
 export type CollectGarbage = BodyOf<"collectGarbage">;
+/** What the machines have, and what commands may have of it. */
+export type Resource = AnswerOf<"getResource">;
+export type LimitsInput = BodyOf<"setResourceLimits">["limits"];
 export type Node = ItemOf<"listNodes">;
 export type NodesQuery = QueryOf<"listNodes">;
 export type NodeDrain = AnswerOf<"getNodeDrain">;

@@ -11,6 +11,7 @@ import type {
   Health,
   JoinCluster,
   LeaveCluster,
+  LimitsInput,
   Metrics,
   Node,
   NodeDrain,
@@ -19,6 +20,7 @@ import type {
   ReconcileNode,
   Reconciliation,
   RemoveNode,
+  Resource,
   RuntimeHealth,
   RuntimeStatus,
   SetMaintenance,
@@ -62,6 +64,28 @@ export class SystemResource {
    */
   collectGarbage(body: CollectGarbage = {}, options: CallOptions = {}): Promise<CollectReport> {
     return this.#transport.value("collectGarbage", { body }, options);
+  }
+
+  /** What the machines have, what commands may have of it, what is reserved for them, and what is used. */
+  resource(options: CallOptions = {}): Promise<Resource> {
+    return this.#transport.value("getResource", {}, options);
+  }
+
+  /**
+   * Limits what commands may have of each machine. Limits that are not given stay; null takes one back.
+   *
+   * @throws TroupeProblem `validation_failed`
+   *
+   * @example
+   * await client.system.changeLimits({ cpu_percent: 80, memory_bytes: 8 * 1024 ** 3 });
+   */
+  changeLimits(limits: LimitsInput, options: KeyedOptions = {}): Promise<Resource> {
+    return this.#transport.value("changeResourceLimits", { body: { limits } }, options);
+  }
+
+  /** The same; limits that are not given are taken back. */
+  setLimits(limits: LimitsInput, options: CallOptions = {}): Promise<Resource> {
+    return this.#transport.value("setResourceLimits", { body: { limits } }, options);
   }
 
   /** By name. */

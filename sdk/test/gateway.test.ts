@@ -76,6 +76,18 @@ describe("bundles", () => {
   });
 });
 
+test("limits of resources are changed one by one, or all at once", async () => {
+  const { totals, limits } = await client.system.resource();
+  assert.deepEqual(limits, {});
+  const halved = await client.system.changeLimits({ cpu_percent: 50 });
+  assert.equal(halved.effective.cpu_cores, totals.cpu_cores / 2);
+  assert.deepEqual((await client.system.changeLimits({ disk_percent: 90 })).limits, {
+    cpu_percent: 50,
+    disk_percent: 90,
+  });
+  assert.deepEqual((await client.system.setLimits({})).limits, {});
+});
+
 describe("schedules", () => {
   test("are changed by those who know their version, and start runs by hand", async () => {
     const { job_id } = await jobOf(await helloZip());

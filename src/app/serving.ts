@@ -102,6 +102,8 @@ function sharedParts(config: Config, core: Core, { streams, waits, nodes, metric
     waits,
     nodes,
     metrics,
+    resources: core.resources,
+    measureMachine: () => core.machine.measure(),
     home,
     nodeNames: core.node?.names ?? ownNodeName(config.nodeName),
     version: programVersion(),

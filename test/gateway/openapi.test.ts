@@ -230,6 +230,16 @@ test("a schedule, from its creation to its deletion, is as the document says", a
     await judged(method, "/schedules/none", { headers: { "if-match": "*" } });
 });
 
+test("the machine's resources, and their limits, are as the document says", async () => {
+  const etag = (await judged("GET", "/resource")).headers.get("etag") ?? "";
+  const headers = { "if-match": etag };
+  await judged("POST", "/resource", { body: { limits: { cpu_percent: 50, gpu_indices: [0] } }, headers });
+  await judged("POST", "/resource", { body: { limits: { cpu_percent: null } }, headers });
+  await judged("PUT", "/resource", { body: { limits: { cpu_percent: 0 } } });
+  await judged("PUT", "/resource", { body: { limits: {} }, headers });
+  await judged("PUT", "/resource", { body: { limits: {} } });
+});
+
 test("the views of the system are as the document says", async () => {
   for (const path of [
     "/health",

@@ -56,6 +56,12 @@ after(async () => {
   await returnPostgres(url);
 });
 
+/** What a node is shown to have, at a program. */
+async function resourceAt(program: Program, name: string): Promise<JsonObject> {
+  const { nodes } = await call(program, "GET", "/resource");
+  return (nodes as readonly JsonObject[]).find((node) => node.name === name) ?? {};
+}
+
 async function nodesAt(program: Program): Promise<readonly ShownNode[]> {
   return (await call(program, "GET", "/nodes")).items as unknown as readonly ShownNode[];
 }
@@ -207,4 +213,18 @@ describe("an executor with node_labels", () => {
     const left = (await nodesAt(a)).find(({ name }) => name === "c");
     assert.equal(left?.status, "left");
   });
+});
+
+test("limits that one node is told hold on the other within a few seconds, and both show both", async () => {
+  const cores = (node: JsonObject) => (node.effective as JsonObject | undefined)?.cpu_cores;
+  const whole = await call(a, "GET", "/resource");
+  assert.equal((whole.nodes as readonly JsonObject[]).length, 2);
+  const all = (whole.totals as JsonObject).cpu_cores as number;
+  const limited = await call(a, "POST", "/resource", { limits: { cpu_percent: 50 } });
+  assert.equal(limited.revision, 2);
+  assert.equal(cores(await resourceAt(a, "a")), all / 4);
+  await until("b goes by the limits", async () => cores(await resourceAt(b, "b")) === all / 4);
+  await until("a sees that b goes by them", async () => cores(await resourceAt(a, "b")) === all / 4);
+  assert.equal((await call(b, "PUT", "/resource", { limits: {} })).revision, 3);
+  await until("a goes by the new ones", async () => cores(await resourceAt(a, "a")) === all / 2);
 });

@@ -18,6 +18,7 @@ import { nodeChangesMutations } from "./node-changes.ts";
 import { nodesMutations } from "./nodes.ts";
 import { postgresMutations } from "./postgres.ts";
 import { reconcileMutations } from "./reconcile.ts";
+import { resourceMutations } from "./resources.ts";
 import { scheduleMutations } from "./schedules.ts";
 import { serviceMutations } from "./services.ts";
 import { sharedWorkMutations } from "./shared-work.ts";
@@ -43,6 +44,7 @@ export const mutations: readonly Mutation[] = [
   ...blueprintMutations,
   ...backupMutations,
   ...cliMutations,
+  ...resourceMutations,
   ...scheduleMutations,
   ...serviceMutations,
   ...sharedWorkMutations,

@@ -58,7 +58,7 @@ type Params<Path extends string> = Path extends `${string}/:${infer Name}/${infe
     : unknown;
 
 export interface Route extends Entry<string, Schema, Schema> {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
 }
 
@@ -72,6 +72,7 @@ const entry =
 
 export const get = entry("GET");
 export const post = entry("POST");
+export const put = entry("PUT");
 export const patch = entry("PATCH");
 /** DELETE. */
 export const remove = entry("DELETE");
@@ -165,13 +166,16 @@ function problemsOf({
 }: Route): readonly ProblemCode[] {
   const takes = (schema: Schema | undefined, name: string) =>
     name in ((schema as { properties?: object } | undefined)?.properties ?? {});
+  const needs = (schema: Schema | undefined, name: string) =>
+    ((schema as { required?: readonly string[] } | undefined)?.required ?? []).includes(name);
   const isUpload = consumes !== undefined;
   const all = [
     ...namesIn(path).map((name) => pathParameters[name]!.notFound),
     ...(takes(query, "page_token") ? (["invalid_page_token"] as const) : []),
     ...problems,
     ...(takes(headers, "idempotency-key") ? (["idempotency_key_reused"] as const) : []),
-    ...(takes(headers, "if-match") ? (["precondition_failed", "precondition_required"] as const) : []),
+    ...(takes(headers, "if-match") ? (["precondition_failed"] as const) : []),
+    ...(needs(headers, "if-match") ? (["precondition_required"] as const) : []),
     ...(method === "GET" ? [] : ofBodies.filter((code) => !isUpload || code !== "malformed_json")),
     ...always,
   ];

@@ -93,8 +93,8 @@ export function runtimeApi(app: FastifyInstance, parts: RuntimeRunParts): Api {
       );
     },
     async sendOnce(_request, reply, work) {
-      const { status, body } = await work();
-      return sendJson(reply.code(status), body);
+      const { status, headers, body } = await work();
+      return sendJson(reply.code(status).headers(headers), body);
     },
     parameterError: runtimeParameterError,
     shownLine: withoutNullAgent,

@@ -5,10 +5,11 @@ import * as artifacts from "./artifacts.ts";
 import * as deadLetters from "./dead-letters.ts";
 import * as events from "./events.ts";
 import * as humanRequests from "./human-requests.ts";
+import * as resource from "./resource.ts";
 import * as results from "./results.ts";
 import * as services from "./services.ts";
 
-export const sharedResources = [events, results, artifacts, humanRequests, deadLetters, services];
+export const sharedResources = [events, results, artifacts, humanRequests, deadLetters, services, resource];
 
 export type SharedParts = PartsOf<(typeof sharedResources)[number]["routes"]>;
 

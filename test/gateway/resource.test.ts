@@ -1,0 +1,140 @@
+// The machine's resources and their limits, in both APIs.
+
+import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import { after, before, test } from "node:test";
+import type { JsonObject } from "../../src/engine/json.ts";
+import { type Answer, ask, assertProblem, call, pathsOf, runtimeApiOf } from "../support/gateway-api.ts";
+import { startGatewayHere } from "../support/in-process.ts";
+import { type Program, temporaryHome } from "../support/program.ts";
+
+let home: string;
+let program: Program;
+before(async () => {
+  home = await temporaryHome();
+  program = await startGatewayHere({ home });
+});
+after(async () => {
+  await program.stop();
+  await rm(home, { recursive: true });
+});
+
+const get = () => ask(program, "GET", "/resource");
+const post = (limits: unknown, headers: Record<string, string> = {}) =>
+  ask(program, "POST", "/resource", { body: { limits }, headers });
+const put = (limits: unknown, headers: Record<string, string> = {}) =>
+  ask(program, "PUT", "/resource", { body: { limits }, headers });
+const etagOf = ({ headers }: Answer) => headers.get("etag") ?? "";
+const shown = ({ body }: Answer, name: string) => body[name] as JsonObject;
+
+test("GET shows what the machine has, what of it commands may have, what is reserved and used, and the node", async () => {
+  const answer = await get();
+  assert.equal(answer.status, 200, answer.text);
+  const totals = shown(answer, "totals");
+  assert.equal(totals.cpu_cores, availableParallelism());
+  assert.deepEqual(shown(answer, "effective"), totals);
+  assert.deepEqual(shown(answer, "limits"), {});
+  assert.deepEqual(shown(answer, "reserved"), { cpu_cores: 0, memory_bytes: 0, disk_bytes: 0, gpus: 0 });
+  const used = shown(answer, "used");
+  for (const name of ["memory_bytes", "disk_bytes"]) {
+    assert.ok(
+      Number(used[name]) > 0 && Number(used[name]) < Number(totals[name]),
+      `${name} of ${answer.text}`,
+    );
+  }
+  const [node] = answer.body.nodes as readonly JsonObject[];
+  const [own] = (await call(program, "GET", "/nodes")).items as readonly JsonObject[];
+  assert.equal(node?.node_id, own?.node_id);
+  assert.deepEqual(node?.totals, own?.totals);
+});
+
+test("POST changes some limits, PUT sets all of them, and both answer what GET then shows", async () => {
+  const { memory_bytes: memory } = shown(await put({}), "totals") as { memory_bytes: number };
+  const first = await post({ cpu_percent: 50, memory_bytes: 1_000_000 });
+  assert.equal(first.status, 200, first.text);
+  assert.deepEqual(shown(first, "limits"), { cpu_percent: 50, memory_bytes: 1_000_000 });
+  assert.equal(shown(first, "effective").cpu_cores, availableParallelism() / 2);
+  assert.equal(shown(first, "effective").memory_bytes, 1_000_000);
+  assert.equal((await get()).body.revision, first.body.revision);
+  const second = await post({ memory_percent: 50 });
+  assert.deepEqual(shown(second, "limits"), { cpu_percent: 50, memory_percent: 50 });
+  assert.equal(shown(second, "effective").memory_bytes, Math.floor(memory / 2));
+  assert.equal(second.body.revision, Number(first.body.revision) + 1);
+  const third = await put({ gpu_indices: [] });
+  assert.deepEqual(shown(third, "limits"), { gpu_indices: [] });
+});
+
+test("limits are kept over a restart", async () => {
+  const { body } = await put({ disk_percent: 75 });
+  await program.stop();
+  program = await startGatewayHere({ home });
+  const after = await get();
+  assert.deepEqual(shown(after, "limits"), { disk_percent: 75 });
+  assert.equal(after.body.revision, body.revision);
+  const disk = (name: string) => shown(after, name).disk_bytes as number;
+  assert.equal(disk("effective"), Math.floor(disk("totals") * 0.75));
+});
+
+test("If-Match is optional, and a stale one changes nothing", async () => {
+  const before = await put({});
+  const changed = await post({ cpu_percent: 10 }, { "if-match": etagOf(before) });
+  assert.equal(changed.status, 200, changed.text);
+  for (const refused of [
+    await post({ cpu_percent: 20 }, { "if-match": etagOf(before) }),
+    await put({ cpu_percent: 20 }, { "if-match": etagOf(before) }),
+  ]) {
+    assertProblem(refused, 412, "precondition_failed");
+    assert.equal((await put({ cpu_percent: 10 }, { "if-match": etagOf(refused) })).status, 200);
+  }
+  const after = await get();
+  assert.deepEqual(shown(after, "limits"), { cpu_percent: 10 });
+  assert.equal(after.body.revision, changed.body.revision, "the same limits keep their revision");
+  assert.equal((await put({}, { "if-match": etagOf(changed) })).status, 200);
+});
+
+test("a repeated POST under one key changes the limits once", async () => {
+  const headers = { "idempotency-key": "limits-1" };
+  const first = await post({ cpu_percent: 33 }, headers);
+  await put({});
+  const again = await post({ cpu_percent: 33 }, headers);
+  assert.equal(again.text, first.text);
+  assert.equal(again.headers.get("idempotency-replayed"), "true");
+  assert.deepEqual(shown(await get(), "limits"), {});
+});
+
+test("limits that are wrong are refused, each by its place", async () => {
+  const before = await get();
+  const wrong = await post({ cpu_percent: 0, memory_percent: "x", gpu_indices: [0, 0], cores: 2 });
+  assertProblem(wrong, 422, "validation_failed");
+  assert.deepEqual(
+    new Set(pathsOf(wrong)),
+    new Set(["/limits/cores", "/limits/cpu_percent", "/limits/memory_percent", "/limits/gpu_indices"]),
+  );
+  const both = await put({ disk_percent: 5, disk_bytes: 5 });
+  assertProblem(both, 422, "validation_failed");
+  assert.deepEqual(pathsOf(both), ["/limits/disk_bytes"]);
+  assertProblem(await ask(program, "POST", "/resource", { body: {} }), 422, "validation_failed");
+  assert.equal((await get()).body.revision, before.body.revision);
+});
+
+test("the runtime API has the same record and sets the same limits", async () => {
+  const runtime = await runtimeApiOf(program);
+  const send = (method: string, limits?: unknown, headers = {}) =>
+    ask(runtime, method, "/resource", { ...(limits !== undefined && { body: { limits } }), headers });
+  const changed = await send("POST", { cpu_percent: 60 });
+  assert.equal(changed.status, 200, changed.text);
+  assert.deepEqual(shown(await get(), "limits"), { cpu_percent: 60 });
+  const seen = await send("GET");
+  assert.deepEqual(Object.keys(seen.body), Object.keys((await get()).body));
+  assert.equal((await send("PUT", {}, { "if-match": etagOf(seen) })).status, 200);
+  assert.equal((await send("PUT", { cpu_percent: 1 }, { "if-match": etagOf(seen) })).status, 412);
+  const wrong = await send("PUT", { cpu_percent: 101, memory_percent: 5, memory_bytes: 5 });
+  assert.equal(wrong.status, 400);
+  assert.match(
+    String(wrong.body.error),
+    /\/limits\/cpu_percent must be a number from 1 to 100; \/limits\/memory_bytes/,
+  );
+  assert.equal((await send("POST", null)).status, 400);
+  assert.deepEqual(shown(await get(), "limits"), {});
+});
