@@ -2541,6 +2541,8 @@ export const problemCodes = [
   "blueprint_in_use",
   /** This machine lacks what the package requires; errors names each requirement and what to do. */
   "requirements_not_met",
+  /** A node asks for more cores, memory, disk or GPUs than any machine has for commands; ask for less, or raise the limits. */
+  "resource_unsatisfiable",
   /** The program is the only node: set SVC_DATABASE_URL=postgres://… for all that are to be nodes of one cluster. */
   "not_clustered",
   /** No other node lives that stays and could take the node's jobs; use force to remove it all the same. */

@@ -7,6 +7,7 @@ import { makeRedactor } from "../execution/output/redaction.ts";
 import { EventStreams } from "../http/core/sse.ts";
 import { Waits } from "../http/resources/waits.ts";
 import { readTelemetry } from "../observability/traces/settings.ts";
+import { Capacity } from "../resources/capacity.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { type Core, openCore, type StartOptions } from "./core.ts";
@@ -81,8 +82,12 @@ export async function startProgram(
   await exportTraces(core, env, undo);
   const again = (between: () => Promise<void>) =>
     ending.resolve({ reason: "This program joins a cluster: it starts again as a node.", again: between });
-  const gateway = openGateway(config, core, joinOf({ config, env, home: core.home, key: core.key, again }));
   const stopping = new AbortController();
+  const { ownNode, opened, startedAtMs } = core;
+  const nodes = nodesShown(ownNode, opened, { startedAtMs, stopping: stopping.signal });
+  const capacity = new Capacity(nodes);
+  const join = joinOf({ config, env, home: core.home, key: core.key, again });
+  const gateway = openGateway(config, core, { join, capacity });
   const waits = new Waits({ feed: core.feed, clock: systemClock, stopping: stopping.signal });
   const servers: FastifyInstance[] = [];
   undo.defer(async () => {
@@ -106,10 +111,8 @@ export async function startProgram(
   if (ended > 0) log.warn({ processes: ended }, "killed orphaned worker processes of a previous start");
 
   const streams = new EventStreams({ feed: core.feed, stopping: stopping.signal, log });
-  const { ownNode, opened, startedAtMs } = core;
-  const nodes = nodesShown(ownNode, opened, { startedAtMs, stopping: stopping.signal });
   const metrics = openMetrics(core, { streams, waits, nodes }, undo);
-  const serving = { servers, streams, waits, nodes, metrics, stopping: stopping.signal };
+  const serving = { servers, streams, waits, nodes, capacity, metrics, stopping: stopping.signal };
   await core.resources.start();
   await core.node?.join(() => gateway.programLost());
   await gateway.nodeChanges.bringJoin();

@@ -16,6 +16,7 @@ import { KeyedMutex } from "../lib/async.ts";
 import type { Join } from "../nodes/joining.ts";
 import { NodeChanges } from "../nodes/node-changes.ts";
 import { Takeover } from "../operations/takeover.ts";
+import type { Capacity } from "../resources/capacity.ts";
 import { Scheduler } from "../schedules/scheduler.ts";
 import { Schedules } from "../schedules/schedules.ts";
 import { sqlRecordCounter } from "../store/sql/definitions.ts";
@@ -29,7 +30,11 @@ import { joinedOf } from "./joined.ts";
 export type Gateway = ReturnType<typeof openGateway>;
 
 /** Durable jobs and their runs. They are maintained whatever API is served: their runs are the engine's. */
-export function openGateway(config: Config, core: Core, join: Join) {
+export function openGateway(
+  config: Config,
+  core: Core,
+  { join, capacity }: { readonly join: Join; readonly capacity: Capacity },
+) {
   const { bundles, engine, control, feed, secrets, store, ownership, gatewayRecords: records } = core;
   const { engineLog: log, webUiPorts } = core;
   const clock = systemClock;
@@ -58,6 +63,7 @@ export function openGateway(config: Config, core: Core, join: Join) {
   const newTraceId = () => randomBytes(16).toString("hex");
   const acceptance = new Acceptance({
     bundles,
+    capacity,
     plans,
     preparation,
     blueprints,
@@ -69,6 +75,7 @@ export function openGateway(config: Config, core: Core, join: Join) {
   const runs = new Runs({ records, acceptance, launcher, turns, ownership, clock, newId, newTraceId });
   const definitions = new Definitions({
     records,
+    capacity,
     bundles,
     blueprints,
     runs,

@@ -11,6 +11,7 @@ import type { Waits } from "../http/resources/waits.ts";
 import { runtimeServer } from "../http/runtime/server.ts";
 import { type MetricsSource, metricsSource } from "../observability/metrics/metrics-source.ts";
 import { ProcessMeter } from "../observability/metrics/process-meter.ts";
+import type { Capacity } from "../resources/capacity.ts";
 import { checkFiles } from "./bytes.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import { type Config, runtimePortName } from "./config.ts";
@@ -60,6 +61,7 @@ export interface Serving {
   readonly streams: EventStreams;
   readonly waits: Waits;
   readonly nodes: ClusterNodes;
+  readonly capacity: Capacity;
   readonly metrics: MetricsSource;
   readonly stopping: AbortSignal;
 }
@@ -84,7 +86,7 @@ export async function serve(config: Config, core: Core, gateway: Gateway, servin
 }
 
 /** The parts that both APIs share. */
-function sharedParts(config: Config, core: Core, { streams, waits, nodes, metrics }: Serving) {
+function sharedParts(config: Config, core: Core, { streams, waits, nodes, capacity, metrics }: Serving) {
   const { people, engine, control, records, bundles, secrets, retention, slots, runStore, services, home } =
     core;
   return {
@@ -103,6 +105,7 @@ function sharedParts(config: Config, core: Core, { streams, waits, nodes, metric
     nodes,
     metrics,
     resources: core.resources,
+    capacity,
     measureMachine: () => core.machine.measure(),
     home,
     nodeNames: core.node?.names ?? ownNodeName(config.nodeName),

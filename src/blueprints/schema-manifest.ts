@@ -2,6 +2,7 @@
 
 import { runnerModules } from "../engine/graph.ts";
 import { limits } from "../engine/limits.ts";
+import { CPU_RANGE, GPU_RANGE, MEBIBYTES_RANGE } from "../engine/manifest/resources.ts";
 import { packageFields } from "./schema-package.ts";
 import {
   anyObject,
@@ -154,6 +155,17 @@ const ofType = (agentType: string, config: Schema): Schema => ({
   },
 });
 
+const nodeResources = open(
+  "What an executor's command has of the machine for itself, while it runs; and ports.",
+  {
+    cpu: number("Cores, in thousandths at least.", CPU_RANGE.min, CPU_RANGE.max),
+    memory_mb: integer("Memory in MiB.", MEBIBYTES_RANGE.min, MEBIBYTES_RANGE.max),
+    disk_mb: integer("Disk in MiB.", MEBIBYTES_RANGE.min, MEBIBYTES_RANGE.max),
+    gpu: integer("GPUs.", GPU_RANGE.min, GPU_RANGE.max),
+    ports: portsSchema,
+  },
+);
+
 const nodeSchema: Schema = {
   ...open(
     "An agent of the graph.",
@@ -163,7 +175,7 @@ const nodeSchema: Schema = {
       type: text("stream: a command that lives as long as the job and feeds it.", { examples: ["stream"] }),
       role: text("What it is there for, for people."),
       config: anyObject("What it is told."),
-      resources: either("Ports that its services name by label.", portsSchema, { type: "array" }),
+      resources: either("What its command needs of the machine.", nodeResources, { type: "array" }),
       services: servicesSchema,
     },
     ["node_id", "agent_type"],

@@ -110,7 +110,7 @@ export const packageFields: Schema = {
   resources: either(
     "Folders that are made once for all runs; or ports alone.",
     list("Folders.", resource, { maxItems: 100 }),
-    portsSchema,
+    open("Ports.", { ports: portsSchema }),
   ),
   models: list("Model files that are installed once.", model, { maxItems: 100 }),
   input_validation: closed("Rules over a run's configuration.", {

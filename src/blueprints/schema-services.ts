@@ -93,10 +93,8 @@ const requiredServiceList = list(
 
 export const requiredServicesSchema = either("Services that must be passing.", requiredServiceList, required);
 
-export const portsSchema = open("Ports that services name by label.", {
-  ports: list(
-    "Labels, with numbers where they are fixed.",
-    open("A port.", { label: name("Its label."), port: port("Its number.") }, ["label"]),
-    { maxItems: 1_000 },
-  ),
-});
+export const portsSchema = list(
+  "Ports that services name by label, with numbers where they are fixed.",
+  open("A port.", { label: name("Its label."), port: port("Its number.") }, ["label"]),
+  { maxItems: 1_000 },
+);

@@ -84,7 +84,13 @@ const whole: JsonObject = {
       node_id: "work",
       agent_type: "executor",
       type: "stream",
-      resources: { ports: [{ label: "http" }, { label: "fixed", port: 81 }] },
+      resources: {
+        cpu: 0.5,
+        memory_mb: 64,
+        disk_mb: 1,
+        gpu: 1,
+        ports: [{ label: "http" }, { label: "fixed", port: 81 }],
+      },
       services: [
         {
           name: "board",

@@ -2,6 +2,7 @@
 
 import type { JsonObject, JsonValue } from "./json.ts";
 import type { Labels } from "./labels.ts";
+import type { Amounts } from "./resources.ts";
 import type { RequiredService, ServiceSpec } from "./service.ts";
 
 /** The one version of manifests. */
@@ -47,6 +48,8 @@ export interface ExecutorConfig {
   readonly poolSlots: number;
   /** Only nodes with all of these run its command. */
   readonly nodeLabels: Labels;
+  /** What of its machine it has for itself while it runs; null: nothing. */
+  readonly demand: Amounts | null;
   /** Seconds one attempt may take; 0 has no limit (the default of long-lived executors). */
   readonly timeoutSeconds: number;
   readonly maxAttempts: number;

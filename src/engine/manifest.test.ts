@@ -398,6 +398,7 @@ test("an executor gets the documented defaults", () => {
     pool: "default",
     poolSlots: 1,
     nodeLabels: {},
+    demand: null,
     timeoutSeconds: 300,
     maxAttempts: 1,
     retryBackoffMs: 500,
@@ -413,6 +414,36 @@ test("an executor gets the documented defaults", () => {
     runEvents: false,
     optional: false,
   });
+});
+
+test("what a command is to have of its machine is read in whole thousandths of cores and bytes", () => {
+  const demandOf = (resources: JsonObject) => executor({}, { resources }).demand;
+  assert.equal(demandOf({ ports: [{ label: "http" }] }), null);
+  const nothing = { cpuMillis: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 };
+  assert.deepEqual(demandOf({ cpu: 0.0011 }), { ...nothing, cpuMillis: 2 });
+  assert.deepEqual(demandOf({ cpu: 2, memory_mb: 3, disk_mb: 5, gpu: 1 }), {
+    cpuMillis: 2_000,
+    memoryBytes: 3 * 1024 ** 2,
+    diskBytes: 5 * 1024 ** 2,
+    gpus: 1,
+  });
+});
+
+test("what a command cannot have, and what has no command, is a problem of its own place", () => {
+  const resources = { cpu: 0, memory_mb: 1.5, disk_mb: -1, gpu: "all" };
+  const placesOf = (node: JsonObject) =>
+    problemsOf(withNode({ ...node, resources })).map(({ path, code }) => `${path} ${code}`);
+  assert.deepEqual(placesOf({ agent_type: "executor", config: { command: ["true"] } }), [
+    "/nodes/1/resources/cpu out_of_range",
+    "/nodes/1/resources/memory_mb out_of_range",
+    "/nodes/1/resources/disk_mb out_of_range",
+    "/nodes/1/resources/gpu wrong_type",
+  ]);
+  const router = withNode({ agent_type: "router", resources: { cpu: 1, ports: [{ label: "http" }] } });
+  assert.deepEqual(
+    problemsOf(router).map(({ path, code }) => `${path} ${code}`),
+    ["/nodes/1/resources/cpu no_command"],
+  );
 });
 
 test("the runner's fields may be in the node or in its config, and config wins", () => {

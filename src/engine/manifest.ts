@@ -23,6 +23,7 @@ import {
 import { executorConfig } from "./manifest/executor-config.ts";
 import { Fields, kindOf, oneOf, shown } from "./manifest/fields.ts";
 import { type ManifestProblem, Problems, quoted } from "./manifest/problems.ts";
+import { readDemand } from "./manifest/resources.ts";
 import { inSteps, isNoNode, rankNodes, readRoutes } from "./manifest/routes.ts";
 import { type Ports, readPorts, readRequiredServices, readServices } from "./manifest/services.ts";
 
@@ -156,6 +157,7 @@ function readNode(node: Fields | null, ports: Ports): NodeDraft {
   const role = node.text("role");
   const services = readServices(node, readPorts(node, ports));
   const config = readConfig(node, type === "stream");
+  if (config.kind !== "executor") readDemand(node);
   if (services.length > 0 && node.raw("agent_type") !== "executor") {
     node.report("services", "no_command", "need a command to live with: only executors offer services");
   }

@@ -10,6 +10,7 @@ import { access, readFile, statfs } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { delimiter, join } from "node:path";
 import type { Clock } from "../engine/ports.ts";
+import type { Amounts } from "../engine/resources.ts";
 
 export interface Gpu {
   readonly index: number;
@@ -33,6 +34,11 @@ export type MachineUse = Omit<MachineTotals, "gpus">;
 export interface Reserved extends MachineUse {
   /** How many. */
   readonly gpus: number;
+}
+
+/** What may be reserved of it. */
+export function amountsOf({ cpuCores, memoryBytes, diskBytes, gpus }: MachineTotals): Amounts {
+  return { cpuMillis: Math.floor(cpuCores * 1_000), memoryBytes, diskBytes, gpus: gpus.length };
 }
 
 const MiB = 1024 ** 2;

@@ -16,6 +16,7 @@ import { extensionsOf } from "../bundles/definition.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import { DomainError } from "../lib/domain-error.ts";
+import type { Capacity } from "../resources/capacity.ts";
 import type { ConfigurationSecrets, EncryptedConfiguration } from "../security/configuration.ts";
 import { ConfigurationUnreadable } from "../security/configuration-decryption.ts";
 import { type SecretPaths, secretPathsIn } from "../security/secret-detection.ts";
@@ -38,6 +39,7 @@ export interface AcceptanceParts {
   readonly blueprints: Blueprints;
   readonly webUiPorts: Pick<WebUiPorts, "candidates" | "refusal">;
   readonly secrets: ConfigurationSecrets;
+  readonly capacity: Pick<Capacity, "refuseUnsatisfiable">;
   /** Why no run is to begin on this node; null while they are. */
   readonly closed: () => string | null;
   readonly clock: Clock;
@@ -85,7 +87,7 @@ export class Acceptance {
    *
    * @param job as it is, or as it is about to be inserted
    * @throws DomainError `unavailable` while this node is drained; `validation_failed` with every mistake;
-   *   `requirements_not_met`, `no_free_port`; `conflict` when the job's content is gone; `blueprint_busy` while its blueprint
+   *   `requirements_not_met`, `resource_unsatisfiable`, `no_free_port`; `conflict` when the job's content is gone; `blueprint_busy` while its blueprint
    *   is being removed; for a job that is not ready what Blueprints.forJob throws
    */
   async check(job: JobDefinition, { inputs, configOverrides }: AskedRun): Promise<AcceptableRun> {
@@ -96,6 +98,7 @@ export class Acceptance {
     if (configOverrides !== null && job.source.kind === "bundle") throw overridesRefused();
     const found = await this.#packageOf(job, configOverrides !== null);
     const { graph, manifest } = found.definition;
+    await this.#parts.capacity.refuseUnsatisfiable(graph);
     const answer = withInputs(graph, inputs);
     if (answer.kind === "invalid") throw inputsRefused(answer.problems);
     const paths = secretPathsIn(manifest);

@@ -15,6 +15,7 @@ import type { Clock, EngineLog } from "../engine/ports.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { Operation } from "../operations/records.ts";
 import { WorkQueue } from "../operations/work-queue.ts";
+import type { Capacity } from "../resources/capacity.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { noPaths, type SecretPaths, secretPathsIn } from "../security/secret-detection.ts";
 import { type FoundSource, findSource, invalidJob } from "./job-sources.ts";
@@ -30,6 +31,7 @@ export interface DefinitionsParts {
   readonly blueprints: Blueprints;
   readonly runs: Runs;
   readonly secrets: ConfigurationSecrets;
+  readonly capacity: Pick<Capacity, "refuseUnsatisfiable">;
   readonly clock: Clock;
   readonly newId: () => string;
   /** Removes the files of rows that are gone. */
@@ -83,7 +85,7 @@ export class Definitions {
    * Checks a request for a job; writes nothing.
    *
    * @throws DomainError `validation_failed` with every mistake; `conflict` when the bundle's content is gone;
-   *   `blueprint_busy`
+   *   `resource_unsatisfiable`; `blueprint_busy`
    */
   async prepareCreate(request: JobRequest): Promise<JobDraft> {
     const { secrets } = this.#parts;
@@ -95,6 +97,7 @@ export class Definitions {
       const ofSource = isFound ? [] : found;
       throw invalidJob([...(encrypted.kind === "invalid" ? encrypted.errors : []), ...ofSource]);
     }
+    await this.#parts.capacity.refuseUnsatisfiable(found.definition.graph);
     return this.draft(found, { name: request.name, configuration: encrypted.value });
   }
 

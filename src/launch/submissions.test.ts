@@ -5,6 +5,7 @@ import { test } from "node:test";
 import { scheduler } from "node:timers/promises";
 import { executor, graph, router } from "../../test/support/graphs.ts";
 import { servicesLacking } from "../../test/support/services.ts";
+import type { Graph } from "../engine/graph.ts";
 import type { JsonObject } from "../engine/json.ts";
 import { ConfigurationSecrets } from "../security/configuration.ts";
 import { SecretKey } from "../security/secret-key.ts";
@@ -19,7 +20,7 @@ function parts(failing: ReadonlySet<string> = new Set()) {
       failing.has(name) ? [{ service: name, reason: `${name} is not passing.` }] : [],
     ),
   );
-  return { secrets, services };
+  return { secrets, services, capacity: { refuseUnsatisfiable: async (_graph: Graph) => {} } };
 }
 
 const submit = (manifest: JsonObject, of = parts()) =>
@@ -69,4 +70,21 @@ test("only the latest manifests are known", async () => {
   await submit(oldest);
   for (let i = 1; i <= 100; i++) await submit(graph(`number-${i}`, [router("start")]));
   assert.equal(knownManifest(JSON.stringify(oldest)), null);
+});
+
+test("a manifest that asks for resources is looked at each time: the machines and their limits may change", async () => {
+  const refused: string[] = [];
+  const of = {
+    ...parts(),
+    capacity: {
+      refuseUnsatisfiable: async ({ graphId }: Graph) => {
+        refused.push(graphId);
+      },
+    },
+  };
+  const manifest = graph("large", [{ ...executor("a", ["true"]), resources: { cpu: 1 } }]);
+  await submit(manifest, of);
+  assert.equal(knownManifest(JSON.stringify(manifest)), null);
+  await submit(manifest, of);
+  assert.deepEqual(refused, ["large", "large"]);
 });

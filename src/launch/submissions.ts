@@ -11,6 +11,7 @@ import { holdsSealed } from "../engine/sealed.ts";
 import type { Submission } from "../engine/submission.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import { inSlices } from "../lib/slices.ts";
+import type { Capacity } from "../resources/capacity.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { hasTooManySecrets, secretPathsIn, TOO_MANY_SECRETS } from "../security/secret-detection.ts";
 import type { Services } from "../services/services.ts";
@@ -23,6 +24,7 @@ export interface SubmissionParts {
   readonly bundles: Bundles;
   readonly secrets: ConfigurationSecrets;
   readonly services: Pick<Services, "unmet">;
+  readonly capacity: Pick<Capacity, "refuseUnsatisfiable">;
 }
 
 type ManifestParts = Omit<SubmissionParts, "bundles">;
@@ -49,7 +51,7 @@ const KNOWN_CHARS_MAX = 16 * 1024;
 
 /**
  * Submissions by the text of their manifest, which many jobs repeat. Not those with secrets, which are encrypted anew each
- * time, and not those that require services, which are looked for.
+ * time, and not those that require services or resources, which are looked for.
  */
 let knownManifests = new Map<string, Untraced>();
 
@@ -60,7 +62,7 @@ export function knownManifest(text: string): Untraced | null {
 
 function remember(submission: Untraced): void {
   const { manifestJson, graph } = submission;
-  if (manifestJson.length > KNOWN_CHARS_MAX || graph.requiredServices.length > 0) return;
+  if (manifestJson.length > KNOWN_CHARS_MAX || graph.requiredServices.length > 0 || hasDemands(graph)) return;
   if (knownManifests.size >= KNOWN_MANIFESTS) knownManifests = new Map();
   knownManifests.set(manifestJson, submission);
 }
@@ -68,7 +70,8 @@ function remember(submission: Untraced): void {
 /**
  * A manifest. @param text the manifest as JSON
  *
- * @throws DomainError `validation_failed`; `requirements_not_met` when a service that it requires is not passing
+ * @throws DomainError `validation_failed`; `requirements_not_met` when a service that it requires is not passing;
+ *   `resource_unsatisfiable`
  */
 export async function submittedManifest(
   parts: ManifestParts,
@@ -77,7 +80,7 @@ export async function submittedManifest(
 ): Promise<Untraced> {
   const known = knownManifest(text);
   if (known !== null) return known;
-  const { secrets, services } = parts;
+  const { secrets, services, capacity } = parts;
   // Looking through inputs of megabytes takes milliseconds, and so does what comes after each look.
   const isLarge = text.length >= LARGE_JSON_CHARS;
   const { initial_inputs: inputs } = given;
@@ -96,6 +99,7 @@ export async function submittedManifest(
   }
   const parsed = await inSlices(manifestSteps(manifest));
   if (parsed.kind === "invalid") throw invalid(manifestProblemsText(parsed.problems));
+  await capacity.refuseUnsatisfiable(parsed.graph);
   await requireServices(services, parsed.graph.requiredServices);
   if (isLarge) await scheduler.yield();
   const submission = {
@@ -117,7 +121,7 @@ export async function submittedManifest(
  * @throws DomainError `bundle_not_found`, and as for a manifest
  */
 export async function submittedBundle(
-  { secrets, bundles, services }: SubmissionParts,
+  { secrets, bundles, services, capacity }: SubmissionParts,
   { bundleId, inputs, config }: BundleSubmission,
   held: string[],
 ): Promise<Untraced> {
@@ -133,6 +137,7 @@ export async function submittedBundle(
     encryptedInputs?.value ?? inputs,
   );
   if (answer.kind === "invalid") throw invalid(answer.problems.join("; "));
+  await capacity.refuseUnsatisfiable(answer.graph);
   await requireServices(services, answer.graph.requiredServices);
   const { configuration } = launch;
   return {
@@ -145,6 +150,9 @@ export async function submittedBundle(
     configurationJson: configuration === null ? null : JSON.stringify(secrets.encrypt(configuration, paths)),
   };
 }
+
+const hasDemands = ({ nodes }: Graph) =>
+  nodes.some(({ config }) => config.kind === "executor" && config.demand !== null);
 
 async function requireServices(
   services: SubmissionParts["services"],

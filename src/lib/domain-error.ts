@@ -29,6 +29,7 @@ export type DomainErrorCode =
   | "blueprint_busy"
   | "blueprint_in_use"
   | "requirements_not_met"
+  | "resource_unsatisfiable"
   | "no_free_port"
   | "invalid_transition"
   | "run_ended"

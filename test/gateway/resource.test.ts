@@ -5,7 +5,19 @@ import { rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
-import { type Answer, ask, assertProblem, call, pathsOf, runtimeApiOf } from "../support/gateway-api.ts";
+import {
+  type Answer,
+  ask,
+  assertProblem,
+  call,
+  createJob,
+  ended,
+  pathsOf,
+  runtimeApiOf,
+  startRun,
+  uploadBundle,
+} from "../support/gateway-api.ts";
+import { executor, graph } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
 
@@ -137,4 +149,48 @@ test("the runtime API has the same record and sets the same limits", async () =>
   );
   assert.equal((await send("POST", null)).status, 400);
   assert.deepEqual(shown(await get(), "limits"), {});
+});
+
+const asking = (name: string, resources: JsonObject, config: JsonObject = {}) =>
+  graph(name, [{ ...executor("train", ["true"], config), resources }]);
+
+test("a job that no machine could ever hold is refused, with what its node asks and what the machine has", async () => {
+  await put({ memory_bytes: 1024 ** 3 });
+  const large = asking("large", { cpu: 4_096, memory_mb: 2_048, gpu: 3 });
+  const bundleId = await uploadBundle(program, large);
+  const refused = await ask(program, "POST", "/jobs", { body: { bundle_id: bundleId } });
+  assertProblem(refused, 409, "resource_unsatisfiable");
+  const cores = `${availableParallelism()} core${availableParallelism() === 1 ? "" : "s"}`;
+  const text =
+    'Node "train" asks for 4096 cores, 2 GiB of memory and 3 GPUs; ' +
+    `for commands the machine has ${cores}, 1 GiB of memory and 0 GPUs. `;
+  assert.ok(String(refused.body.detail).startsWith(text), refused.text);
+
+  const runtime = await runtimeApiOf(program);
+  const submitted = await ask(runtime, "POST", "/jobs", { body: large });
+  assert.equal(submitted.status, 400);
+  assert.deepEqual(submitted.body, { error: refused.body.detail });
+  const registered = await ask(runtime, "POST", "/jobs", { body: { bundle_id: bundleId } });
+  assert.equal(registered.status, 400, registered.text);
+  const batch = await ask(runtime, "POST", "/jobs:batch", {
+    body: { items: [large, asking("s", { cpu: 0.1 })] },
+  });
+  const statuses = (batch.body.items as readonly JsonObject[]).map(({ status }) => status);
+  assert.deepEqual(statuses, [400, 201]);
+  await put({});
+});
+
+test("a run is refused once the limits are lower than what its job asks for, and accepted while they are not", async () => {
+  const jobId = await createJob(program, asking("small", { memory_mb: 512, cpu: 0.5 }));
+  assert.equal((await ended(program, await startRun(program, jobId))).run.status, "completed");
+  await put({ memory_bytes: 512 * 1024 ** 2 - 1 });
+  const refused = await ask(program, "POST", `/jobs/${jobId}/runs`, { body: {} });
+  assertProblem(refused, 409, "resource_unsatisfiable");
+  assert.match(
+    String(refused.body.detail),
+    /asks for 0.5 cores and 512 MiB of memory; .* 511.9 MiB of memory/,
+  );
+  await put({ memory_bytes: 512 * 1024 ** 2 });
+  assert.equal((await ended(program, await startRun(program, jobId))).run.status, "completed");
+  await put({});
 });

@@ -249,7 +249,18 @@ export async function coreOf(program: TestProgram) {
     log,
   });
   const newTraceId = () => "4bf92f3577b34da6a3ce929d0e0e4736";
-  const looked = { bundles, plans, preparation, blueprints, webUiPorts, secrets, closed: () => null, clock };
+  const capacity = { refuseUnsatisfiable: async () => {} };
+  const looked = {
+    bundles,
+    plans,
+    preparation,
+    blueprints,
+    webUiPorts,
+    secrets,
+    capacity,
+    closed: () => null,
+    clock,
+  };
   const acceptance = new Acceptance(looked);
   const runs = new Runs({ records, acceptance, launcher, turns, ownership, clock, newId, newTraceId });
   const garbage: { collected: number; gate: Gate | null } = { collected: 0, gate: null };
@@ -259,6 +270,7 @@ export async function coreOf(program: TestProgram) {
     blueprints,
     runs,
     secrets,
+    capacity,
     clock,
     newId,
     collectGarbage: async () => {

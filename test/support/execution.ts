@@ -90,6 +90,7 @@ export function executorConfig(changes: Partial<ExecutorConfig> = {}): ExecutorC
     pool: "default",
     poolSlots: 1,
     nodeLabels: {},
+    demand: null,
     timeoutSeconds: 300,
     maxAttempts: 1,
     retryBackoffMs: 500,

@@ -13,6 +13,7 @@ import { type Labels, noLabels } from "../labels.ts";
 import { attemptsRange, executionDefaults, millisecondsRange, secondsRange } from "./agent-config.ts";
 import type { Fields, Place } from "./fields.ts";
 import { quoted } from "./problems.ts";
+import { readDemand } from "./resources.ts";
 
 const SLOTS_MAX = 1_000_000;
 const NODE_LABELS_MAX = 64;
@@ -32,6 +33,7 @@ export function executorConfig(node: Fields, config: Fields, isStream: boolean):
     pool: config.name("pool", "default"),
     poolSlots: config.integer("pool_slots", { min: 1, max: SLOTS_MAX }, 1),
     nodeLabels: nodeLabels(config),
+    demand: readDemand(node),
     timeoutSeconds: config.number(
       "timeout_seconds",
       secondsRange,

@@ -43,6 +43,7 @@ const promised: Readonly<Record<number, readonly string[]>> = {
     "node_busy",
     "not_clustered",
     "requirements_not_met",
+    "resource_unsatisfiable",
     "run_ended",
   ],
   412: ["precondition_failed"],

@@ -86,6 +86,10 @@ export const problemCodes = {
     409,
     "This machine lacks what the package requires; errors names each requirement and what to do.",
   ),
+  resource_unsatisfiable: kind(
+    409,
+    "A node asks for more cores, memory, disk or GPUs than any machine has for commands; ask for less, or raise the limits.",
+  ),
   not_clustered: kind(
     409,
     "The program is the only node: set SVC_DATABASE_URL=postgres://… for all that are to be nodes of one cluster.",

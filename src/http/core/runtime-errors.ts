@@ -33,7 +33,7 @@ export function describeError(given: unknown): { readonly status: number; readon
   const { code, status, message: short } = problemOf(error);
   // A manifest may have many mistakes, and this API names them in its one sentence.
   const message = error instanceof DomainError ? error.message : short;
-  if (code === "validation_failed") return { status: 400, message };
+  if (code === "validation_failed" || code === "resource_unsatisfiable") return { status: 400, message };
   if (code !== "internal") return { status, message };
   const { statusCode = 500 } = error;
   // Such as a client that leaves in the middle of its body.

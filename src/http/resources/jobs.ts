@@ -114,7 +114,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       headers: idempotencyKeyHeader,
       body: CreateJobBody,
       answers: { 201: JobSchema },
-      problems: ["blueprint_busy", "conflict"],
+      problems: ["blueprint_busy", "resource_unsatisfiable", "conflict"],
       handle: async (request, reply) => {
         let created: CreatedJob | null = null;
         const given = await answerIdempotent(parts, request, async () => {

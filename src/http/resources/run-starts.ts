@@ -97,6 +97,7 @@ export const startRunProblems = [
   "blueprint_busy",
   "conflict",
   "requirements_not_met",
+  "resource_unsatisfiable",
   "no_free_port",
 ] as const satisfies readonly ProblemCode[];
 

@@ -69,7 +69,13 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       headers: idempotencyKeyHeader,
       body: CreateScheduleBody,
       answers: { 201: ScheduleSchema },
-      problems: ["job_not_found", "blueprint_busy", "requirements_not_met", "conflict"],
+      problems: [
+        "job_not_found",
+        "blueprint_busy",
+        "requirements_not_met",
+        "resource_unsatisfiable",
+        "conflict",
+      ],
       async handle(request, reply) {
         const made: { schedule?: Schedule; settled?: () => void } = {};
         const given = await answerIdempotent(parts, request, async () => {
@@ -139,7 +145,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       headers: ifMatchHeader,
       body: UpdateScheduleBody,
       answers: { 200: ScheduleSchema },
-      problems: ["requirements_not_met", "conflict"],
+      problems: ["requirements_not_met", "resource_unsatisfiable", "conflict"],
       async handle(request, reply) {
         const before = await schedules.find(request.params.schedule_id);
         requireCurrent(request, before);
@@ -194,7 +200,13 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       description: "Whatever its status, its rule and its other runs.",
       headers: idempotencyKeyHeader,
       answers: { 202: DispatchedSchema },
-      problems: ["job_not_found", "requirements_not_met", "no_free_port", "conflict"],
+      problems: [
+        "job_not_found",
+        "requirements_not_met",
+        "resource_unsatisfiable",
+        "no_free_port",
+        "conflict",
+      ],
       handle: (request, reply) =>
         sendStarted<StartedRun>(parts, request, reply, {
           prepare: () => schedules.prepareDispatch(request.params.schedule_id),

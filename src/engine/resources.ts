@@ -1,0 +1,57 @@
+// Amounts of what machines have: cores, memory, disk and GPUs. What a command asks for is had by it alone while it runs.
+
+/** Whole numbers. */
+export interface Amounts {
+  /** Thousandths of a core. */
+  readonly cpuMillis: number;
+  readonly memoryBytes: number;
+  readonly diskBytes: number;
+  readonly gpus: number;
+}
+
+const MiB = 1024 ** 2;
+const GiB = 1024 ** 3;
+
+/** The kinds, each with the words for an amount of it. */
+export const resourceKinds: readonly {
+  readonly name: keyof Amounts;
+  readonly text: (amount: number) => string;
+}[] = [
+  { name: "cpuMillis", text: (amount) => counted(amount / 1_000, "core") },
+  { name: "memoryBytes", text: (amount) => `${bytesText(amount)} of memory` },
+  { name: "diskBytes", text: (amount) => `${bytesText(amount)} of disk` },
+  { name: "gpus", text: (amount) => counted(amount, "GPU") },
+];
+
+/** The kinds that are asked for and of which there is less. */
+export function lacking(asked: Amounts, there: Amounts): readonly (keyof Amounts)[] {
+  return resourceKinds.map(({ name }) => name).filter((name) => asked[name] > there[name]);
+}
+
+/**
+ * `2 cores and 512 MiB of memory`.
+ *
+ * @param names of these kinds
+ */
+export function amountsText(amounts: Amounts, names: readonly (keyof Amounts)[]): string {
+  const texts = resourceKinds
+    .filter(({ name }) => names.includes(name))
+    .map(({ name, text }) => text(amounts[name]));
+  const last = texts.pop() ?? "nothing";
+  return texts.length === 0 ? last : `${texts.join(", ")} and ${last}`;
+}
+
+/** The kinds that are asked for. */
+export function askedKinds(asked: Amounts): readonly (keyof Amounts)[] {
+  return resourceKinds.map(({ name }) => name).filter((name) => asked[name] > 0);
+}
+
+function counted(amount: number, word: string): string {
+  return `${amount} ${amount === 1 ? word : `${word}s`}`;
+}
+
+/** Rounded down to a tenth: what is not there must not be shown. */
+function bytesText(bytes: number): string {
+  const [unit, name] = bytes >= GiB ? [GiB, "GiB"] : [MiB, "MiB"];
+  return `${Math.floor((bytes / unit) * 10) / 10} ${name}`;
+}

@@ -1,0 +1,99 @@
+// Graphs that no machine could ever run, and those that one could.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { machine, machineResources } from "../../test/support/machine.ts";
+import type { NodeView } from "../cluster/cluster-nodes.ts";
+import type { JsonObject } from "../engine/json.ts";
+import { parseManifest } from "../engine/manifest.ts";
+import type { MachineTotals } from "../execution/machine-resources.ts";
+import { DomainError } from "../lib/domain-error.ts";
+import { Capacity } from "./capacity.ts";
+
+const GiB = 1024 ** 3;
+
+function node(name: string, totals: Partial<MachineTotals> | null, more: Partial<NodeView> = {}): NodeView {
+  return {
+    nodeId: `node_${name}`,
+    name,
+    address: null,
+    version: "1",
+    labels: {},
+    pools: {},
+    totals: {},
+    resources: totals === null ? null : machineResources(machine(totals)),
+    jobsOwned: 0,
+    tasksRunning: 0,
+    connectedNodes: [],
+    status: "ready",
+    startedAtMs: 0,
+    heartbeatAtMs: 0,
+    isSelf: false,
+    ...more,
+  };
+}
+
+/** @returns why it is refused; null when it is not */
+async function refusal(
+  nodes: readonly NodeView[],
+  resources: JsonObject,
+  nodeLabels: JsonObject = {},
+): Promise<string | null> {
+  const config = { command: ["true"], node_labels: nodeLabels };
+  const parsed = parseManifest({
+    manifest_version: "1.0",
+    graph_id: "g",
+    entrypoints: ["plain"],
+    nodes: [
+      { node_id: "plain", agent_type: "executor", config: { command: ["true"] } },
+      { node_id: "train", agent_type: "executor", config, resources },
+    ],
+  });
+  assert.ok(parsed.kind === "valid");
+  try {
+    await new Capacity({ overview: async () => nodes }).refuseUnsatisfiable(parsed.graph);
+    return null;
+  } catch (error) {
+    assert.ok(error instanceof DomainError);
+    assert.equal(error.code, "resource_unsatisfiable");
+    return error.message;
+  }
+}
+
+test("what the machine has whole is accepted, and a thousandth of a core more is not", async () => {
+  const one = [node("a", { cpuCores: 2, memoryBytes: GiB })];
+  assert.equal(await refusal(one, { cpu: 2, memory_mb: 1_024 }), null);
+  assert.match(
+    (await refusal(one, { cpu: 2.001 })) ?? "",
+    /^Node "train" asks for 2.001 cores; for commands the machine has 2 cores\./,
+  );
+  assert.match(
+    (await refusal(one, { memory_mb: 1_025, cpu: 1 })) ?? "",
+    /asks for 1 core and 1 GiB of memory;/,
+  );
+  assert.match((await refusal(one, { gpu: 1 })) ?? "", /has 0 GPUs/);
+});
+
+test("one node that could hold it is enough, but what two have together is not", async () => {
+  const nodes = [
+    node("a", { cpuCores: 2 }),
+    node("b", { cpuCores: 4 }),
+    node("c", { cpuCores: 1 }),
+    node("d", { cpuCores: 1 }),
+  ];
+  assert.equal(await refusal(nodes, { cpu: 4 }), null);
+  assert.match(
+    (await refusal(nodes, { cpu: 5 })) ?? "",
+    /node "a" has 2 cores, node "b" has 4 cores, node "c" has 1 core, and none of 1 others has it\./,
+  );
+});
+
+test("nodes that are lost or lack its labels do not count, and one that may have it is not known to lack it", async () => {
+  const large = { cpuCores: 64 };
+  assert.notEqual(await refusal([node("a", {}), node("b", large, { status: "lost" })], { cpu: 8 }), null);
+  const zones = [node("a", large, { labels: { zone: "a" } }), node("b", {}, { labels: { zone: "b" } })];
+  assert.equal(await refusal(zones, { cpu: 8 }, { zone: "a" }), null);
+  assert.notEqual(await refusal(zones, { cpu: 8 }, { zone: "b" }), null);
+  assert.equal(await refusal(zones, { cpu: 8 }, { zone: "c" }), null, "such a node may join");
+  assert.equal(await refusal([node("a", {}), node("old", null)], { cpu: 8 }), null);
+});

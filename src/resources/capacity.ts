@@ -1,0 +1,64 @@
+// Whether the machines could ever run what is asked for: a graph is refused of which no living node could hold some command
+// within its limits, even if nothing else ran there.
+//
+// - A node that is to have labels may join at any time: it is looked for among the nodes that have them, if there are any.
+
+import type { ClusterNodes, NodeView } from "../cluster/cluster-nodes.ts";
+import { isLiving } from "../cluster/nodes.ts";
+import type { Graph } from "../engine/graph.ts";
+import { hasLabels, type Labels } from "../engine/labels.ts";
+import { type Amounts, amountsText, askedKinds, lacking } from "../engine/resources.ts";
+import { amountsOf } from "../execution/machine-resources.ts";
+import { DomainError } from "../lib/domain-error.ts";
+
+/** Nodes that a refusal names. */
+const NAMED_MAX = 3;
+
+export class Capacity {
+  readonly #nodes: Pick<ClusterNodes, "overview">;
+
+  constructor(nodes: Pick<ClusterNodes, "overview">) {
+    this.#nodes = nodes;
+  }
+
+  /** @throws DomainError `resource_unsatisfiable`; JournalUnavailable when the nodes cannot be read */
+  async refuseUnsatisfiable({ nodes }: Graph): Promise<void> {
+    const asking = nodes.flatMap(({ nodeId, config }) =>
+      config.kind === "executor" && config.demand !== null
+        ? [{ ...config, nodeId, asked: config.demand }]
+        : [],
+    );
+    if (asking.length === 0) return;
+    const living = (await this.#nodes.overview()).filter(isLiving);
+    for (const { nodeId, asked, nodeLabels } of asking) {
+      const machines = machinesFor(living, nodeLabels);
+      if (machines.length > 0 && machines.every((machine) => lacks(machine, asked)))
+        throw unsatisfiable(nodeId, asked, machines);
+    }
+  }
+}
+
+function machinesFor(living: readonly NodeView[], labels: Labels): readonly NodeView[] {
+  return living.filter((node) => hasLabels(node.labels, labels));
+}
+
+/** What a program does not tell of its machine is not known to be missing. */
+function lacks({ resources }: NodeView, asked: Amounts): boolean {
+  return resources !== null && lacking(asked, amountsOf(resources.effective)).length > 0;
+}
+
+function unsatisfiable(nodeId: string, asked: Amounts, machines: readonly NodeView[]): DomainError {
+  const kinds = askedKinds(asked);
+  const texts = machines.slice(0, NAMED_MAX).flatMap(({ name, resources }) => {
+    if (resources === null) return [];
+    const who = machines.length === 1 ? "the machine" : `node ${JSON.stringify(name)}`;
+    return [`${who} has ${amountsText(amountsOf(resources.effective), kinds)}`];
+  });
+  const more =
+    machines.length > NAMED_MAX ? `, and none of ${machines.length - NAMED_MAX} others has it` : "";
+  return new DomainError(
+    "resource_unsatisfiable",
+    `Node ${JSON.stringify(nodeId)} asks for ${amountsText(asked, kinds)}; for commands ${texts.join(", ")}${more}. ` +
+      "Ask for less, or raise the limits (GET /resource).",
+  );
+}
