@@ -2603,8 +2603,8 @@ export interface Operations {
    * Expect a node (POST /api/v1/system/cluster/nodes:add)
    *
    * Answers the token with which a program joins as this node, within an hour. Adding the name again
-   * before it has joined makes the earlier token void. A node that was removed may come again once its
-   * name is added: its program need only be started.
+   * before it has joined makes the earlier token void. The node is a new one, also when a node of its
+   * name was removed.
    */
   readonly addNode: { readonly request: { readonly body: AddNode }; readonly answer: AddedNode };
 
@@ -3832,9 +3832,9 @@ export interface Operations {
   /**
    * Remove a node (POST /api/v1/system/cluster/nodes:remove)
    *
-   * Drains the node, then its program ends, and it is not let in again until its name is added. A node
-   * that is lost is removed at once. POST /nodes/{node_id}/undrain takes a removal back that has not
-   * ended: the operation fails with node_stays.
+   * Drains the node, then its program ends, and its SVC_HOME is not let in again. A node that is lost is
+   * removed at once. POST /nodes/{node_id}/undrain takes a removal back that has not ended: the
+   * operation fails with node_stays.
    */
   readonly removeNode: { readonly request: { readonly body: RemoveNode }; readonly answer: Operation };
 

@@ -75,7 +75,8 @@ test("the first start puts the key and the identity in place, however often it i
     await writeClusterFile(home, { ...file, settling });
     await settleNode(home);
     assert.deepEqual(readFileSync(join(home, "secret.key"), "utf8").trim().split("\n"), keys);
-    assert.equal((await openNodeIdentity(home, () => "other")).nodeId, "node_2");
+    const { nodeId, isInPlace } = await openNodeIdentity(home, () => "other");
+    assert.deepEqual([nodeId, isInPlace], ["node_2", false], "no living node loses its lease to it");
     assert.deepEqual(readClusterFile(home), file);
   }
   await settleNode(home);

@@ -404,8 +404,8 @@ const closedText = ({ name }: Pick<NodeEntry, "name">, { kind }: Outage) =>
   `Node ${name} is ${stateTexts[kind]} and takes no new jobs: ask another node, or wait until it works again.`;
 
 const removedText = ({ nodeId, name }: Pick<NodeEntry, "nodeId" | "name">) =>
-  `Node ${name} (${nodeId}) was removed from the cluster. To let it in again, run \`troupe node add ${name}\` on one of the ` +
-  "cluster's nodes, and start this program once more. To make it a node of its own, set SVC_HOME to an empty folder.";
+  `Node ${name} (${nodeId}) was removed from the cluster, and this home stays removed. To run a node here again, set SVC_HOME ` +
+  `to an empty folder, and join with a new token (\`troupe node add ${name}\` on one of the cluster's nodes).`;
 
 const takenText = ({ nodeId, name, address, owner }: NodeRecord) =>
   `Node ${nodeId} runs already, as ${name}${address === null ? "" : ` at ${address}`} (${owner}). A copied home has the ` +

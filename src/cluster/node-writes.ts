@@ -20,12 +20,12 @@ export interface ExpectedNodes {
 
 /** The part of a transaction that changes which nodes there are. */
 export interface NodeWrites {
-  /** The id with which a node of this name is to come; null when there is a node of this name that was not removed. */
-  idFor(name: string, newId: () => string): Promise<string | null>;
+  /** Whether a node of this name was not removed. */
+  isNamed(name: string): Promise<boolean>;
   /**
-   * Expects a node for `forMs` from now on, by the database's clock; one of the same name that did not come is not expected
-   * any more, and one that was removed may come again.
+   * Expects a node for `forMs` from now on, by the database's clock, and no other of the same name any more.
    *
+   * @param nodeId of no other node, or the program that joins would take its place
    * @returns until when
    */
   expect(nodeId: string, node: ExpectedNode, forMs: number): Promise<number>;

@@ -158,7 +158,7 @@ export interface NodeReads {
   /** By name. */
   page(limit: number, after: NodePosition | null): Promise<readonly NodeRecord[]>;
   find(nodeId: string): Promise<NodeRecord | null>;
-  /** Those of a name that were not removed; if there is none, those that were. */
+  /** Those of a name that have not left; else those that have; else the one that was removed last. */
   named(name: string): Promise<readonly NodeRecord[]>;
   /** Living ones first, by name. */
   livingFirst(limit: number): Promise<readonly NodeRecord[]>;

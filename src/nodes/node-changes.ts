@@ -108,8 +108,8 @@ export class NodeChanges {
   ): (writes: ChangeWrites) => Promise<AddedNode> {
     const { sealingKeyId } = this.#cluster();
     return async ({ nodes }) => {
-      const nodeId = await nodes.idFor(name, this.#parts.newId);
-      if (nodeId === null) throw nameTaken(name);
+      if (await nodes.isNamed(name)) throw nameTaken(name);
+      const nodeId = `node_${this.#parts.newId()}`;
       const token = makeToken(nodeId, sealingKeyId);
       const verifier = verifierOf(token).toString("hex");
       const expiresAtMs = await nodes.expect(nodeId, { name, labels, verifier }, EXPECTED_MS);

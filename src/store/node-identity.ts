@@ -42,9 +42,9 @@ export async function openNodeIdentity(home: string, newId: () => string): Promi
   return { nodeId, isInPlace, settle: isInPlace ? async () => {} : settle };
 }
 
-/** Makes a locked home the home of this node. */
+/** Makes a locked home the home of this node. It is in no place: no other program loses its lease to the first start. */
 export async function becomeNode(home: string, nodeId: string): Promise<void> {
-  await writeNodeFile(home, { node_id: nodeId, place: placeOf(home) });
+  await writeNodeFile(home, { node_id: nodeId, place: "" });
 }
 
 /** The lock of a home keeps other programs out of it, on this machine. */

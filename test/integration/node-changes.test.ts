@@ -1,6 +1,7 @@
 // Real programs on one PostgreSQL that are added to a cluster, leave it, and are removed from it.
 
 import assert from "node:assert/strict";
+import { rm } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { startHere } from "../support/command-line.ts";
@@ -31,7 +32,8 @@ const refused = async (at: Name, verb: string, body: JsonObject) =>
 
 async function shown(at: Name, name: Name): Promise<JsonObject> {
   const { items } = await call(node(at), "GET", "/nodes");
-  return (items as JsonObject[]).find((one) => one.name === name)!;
+  const named = (items as JsonObject[]).filter((one) => one.name === name);
+  return named.find(({ status }) => status !== "left") ?? named[0]!;
 }
 
 const operationEnded = (at: Name, { operation_id: id }: JsonObject) =>
@@ -102,12 +104,15 @@ describe("a node", () => {
     await happens(node("a"), runId, "job_recovered");
     await open();
     assert.equal((await ended(node("a"), runId)).run.status, "completed");
-    await assert.rejects(
-      nodes.start("b"),
-      /ended early \(3\).*was removed from the cluster.*`troupe node add b`/s,
-    );
     const { node_id } = await shown("a", "b");
-    assert.equal((await change("a", "add", { name: "b" })).node_id, node_id);
+    for (const added of [false, true]) {
+      await assert.rejects(
+        nodes.start("b"),
+        /ended early \(3\).*was removed from the cluster.*an empty folder.*`troupe node add b`/s,
+      );
+      if (!added) assert.notEqual((await change("a", "add", { name: "b" })).node_id, node_id);
+    }
+    await rm(nodes.homes.b, { recursive: true });
     await nodes.start("b");
   });
 
@@ -148,7 +153,7 @@ test("a node is added once, and its token is shown once", async () => {
   assert.match(String(token), /^node_[0-9a-z]+\.[\w-]{64}$/);
   assert.deepEqual([again.status, again.body], [201, rest]);
   const other = await change("a", "add", { name: "d", labels: { zone: "b" } });
-  assert.equal(other.node_id, rest.node_id);
+  assert.notEqual(other.node_id, rest.node_id);
   assert.notEqual(other.join_token, token);
   await inPostgres(
     nodes.environmentOf("a").SVC_DATABASE_URL!,

@@ -30,6 +30,7 @@ export const nodeChangesMutations: readonly Mutation[] = [
       "leaves = CASE WHEN nodes.owner = ANY ($10) THEN nodes.leaves ELSE 0 END",
       "leaves = nodes.leaves",
     ],
+    ["a name is also that of nodes which have left", "nodes.status = 'left', removed_at", "removed_at"],
     ["an undrain lets a program end", '.concat("leaves = 0")', '.concat("leaves = leaves")'],
   ]),
   ...of("src/store/sql/node-writes.ts", rows, [
@@ -38,12 +39,9 @@ export const nodeChangesMutations: readonly Mutation[] = [
       "drain_until = coalesce(drain_until, ${now})",
       "drain_until = drain_until",
     ],
-    ["two nodes have one name", "return node.is_free ? node.node_id : null", "return node.node_id"],
-    [
-      "a removed node that is added again is not let in",
-      "SET removed_at = NULL WHERE",
-      "SET removed_at = removed_at WHERE",
-    ],
+    ["two nodes have one name", "return rows.length > 0", "return false"],
+    ["a removed node keeps its name", "AND removed_at IS NULL LIMIT", "LIMIT"],
+    ["a token that was used up is given out again", "attempts = 0, joiner = NULL", "attempts = 0"],
   ]),
   ...of("src/cluster/membership.ts", membership, [
     ["a node does not hear that it is to end", 'if (outage.isLast) this.#parts.onEnd("left");', ""],
@@ -137,6 +135,9 @@ export const nodeChangesMutations: readonly Mutation[] = [
     ],
     ["a node keeps the id that it had on its own", "await becomeNode(home, nodeId);", ""],
   ]),
+  ...of("src/store/node-identity.ts", joined, [
+    ["a node that joins takes the lease of a living one", 'place: "" });', "place: placeOf(home) });"],
+  ]),
   ...of("src/app/config.ts", joined, [
     [
       "what a home has learnt wins over variables",
@@ -145,6 +146,11 @@ export const nodeChangesMutations: readonly Mutation[] = [
     ],
   ]),
   ...of("src/nodes/node-changes.ts", joining, [
+    [
+      "a node gets the id of the one that was added before",
+      "const nodeId = `node_${this.#parts.newId()}`;",
+      'const nodeId = `node_${Buffer.from(name).toString("hex")}`;',
+    ],
     ["a home that is not empty joins", "if (content.length > 0) throw notEmpty(content);", ""],
     [
       "a join that is repeated is refused",

@@ -112,7 +112,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       operationId: "addNode",
       summary: "Expect a node",
       description:
-        "Answers the token with which a program joins as this node, within an hour. Adding the name again before it has joined makes the earlier token void. A node that was removed may come again once its name is added: its program need only be started.",
+        "Answers the token with which a program joins as this node, within an hour. Adding the name again before it has joined makes the earlier token void. The node is a new one, also when a node of its name was removed.",
       headers: idempotencyKeyHeader,
       body: AddNodeBody,
       answers: { 201: AddedNodeSchema },
@@ -156,7 +156,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       operationId: "removeNode",
       summary: "Remove a node",
       description:
-        "Drains the node, then its program ends, and it is not let in again until its name is added. A node that is lost is removed at once. POST /nodes/{node_id}/undrain takes a removal back that has not ended: the operation fails with node_stays.",
+        "Drains the node, then its program ends, and its SVC_HOME is not let in again. A node that is lost is removed at once. POST /nodes/{node_id}/undrain takes a removal back that has not ended: the operation fails with node_stays.",
       headers: idempotencyKeyHeader,
       body: RemoveNodeBody,
       answers: { 202: OperationSchema },

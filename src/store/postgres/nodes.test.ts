@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { test } from "node:test";
+import { sql } from "kysely";
 import pg from "pg";
 import { changes, next } from "../../../test/support/journal-records.ts";
 import { machineResources } from "../../../test/support/machine.ts";
@@ -12,6 +13,7 @@ import { type NodeEntry, nodeOf } from "../../cluster/nodes.ts";
 import { nodeWrites } from "../sql/node-writes.ts";
 import { configOf } from "./connection.ts";
 import { openPostgres, type PostgresDatabase } from "./database.ts";
+import { expectedNodes } from "./expected-nodes.ts";
 import { PostgresJournal } from "./journal.ts";
 import { READS } from "./journal-statements.ts";
 import { AWAY_MS_MAX, forgetNodes, NOW, nodeReads, PostgresNodes } from "./nodes.ts";
@@ -436,28 +438,48 @@ onPostgres("a node that was removed gets no lease, and its jobs wait for it no l
 
 onPostgres("a node of a name that no other has is expected, with one token at a time", async (under) => {
   const { nodes, database } = under;
-  const reads = nodeReads(database);
-  const id = () => "new";
-  const expect = (nodeId: string, name: string) =>
-    change(database, (writes) => writes.expect(nodeId, { name, labels: {}, verifier: "00" }, 60_000));
-  assert.equal(await change(database, (writes) => writes.idFor("x", id)), "node_new");
+  const expected = expectedNodes(database);
+  const expect = (nodeId: string) =>
+    change(database, (writes) => writes.expect(nodeId, { name: "x", labels: {}, verifier: "00" }, 60_000));
+  const isNamed = () => change(database, (writes) => writes.isNamed("x"));
   const [before] = await database.read<{ now: number }>(`SELECT ${NOW} AS now`, []);
-  assert.ok((await expect("node_1", "x")) >= before!.now + 60_000);
-  assert.equal(await change(database, (writes) => writes.idFor("x", id)), "node_1");
-  await expect("node_1", "x");
+  assert.ok((await expect("node_1")) >= before!.now + 60_000);
+  await expected.use("node_1", "00", "joiner");
+  await Promise.all([expect("node_2"), expect("node_3")]);
+  const found = await Promise.all(["node_1", "node_2", "node_3"].map((nodeId) => expected.find(nodeId)));
+  assert.deepEqual([found[0], found.filter((node) => node !== null).length], [null, 1]);
+  const nodeId = found[1] === null ? "node_3" : "node_2";
+  assert.ok(await expected.use(nodeId, "00", "another joiner"), "its token was not used");
+
+  assert.equal(await isNamed(), false);
   await nodes.register(entry("node_1/1", { name: "x" }), LEASE_MS, []);
-  assert.equal(await change(database, (writes) => writes.idFor("x", id)), null);
+  await nodes.leave(entry("node_1/1"));
+  assert.equal(await isNamed(), true, "it may come again");
   await change(database, (writes) => writes.remove("node_1"));
-  await nodes.register(entry("node_2/1", { name: "x" }), LEASE_MS, []);
-  assert.deepEqual(
-    (await reads.named("x")).map(({ nodeId }) => nodeId),
-    ["node_2"],
+  assert.equal(await isNamed(), false);
+  await expect("node_4");
+  assert.deepEqual(await nodes.register(entry("node_1/2", { name: "x" }), LEASE_MS, "any"), {
+    removed: true,
+  });
+});
+
+onPostgres("a name is that of nodes which have not left, if there is one", async ({ nodes, database }) => {
+  const named = async () => (await nodeReads(database).named("x")).map(({ nodeId }) => nodeId).toSorted();
+  const here = (owner: string) => nodes.register(entry(owner, { name: "x" }), LEASE_MS, []);
+  const leave = (owner: string) => nodes.leave(entry(owner));
+  const remove = (nodeId: string) => change(database, (writes) => writes.remove(nodeId));
+  for (const owner of ["a/1", "b/1", "c/1", "d/1"]) await here(owner);
+  assert.deepEqual(await named(), ["a", "b", "c", "d"]);
+  await leave("a/1");
+  await remove("b");
+  assert.deepEqual(await named(), ["c", "d"]);
+  for (const owner of ["c/1", "d/1"]) await leave(owner);
+  assert.deepEqual(await named(), ["a", "c", "d"]);
+  for (const nodeId of ["c", "d", "a"]) await remove(nodeId);
+  await database.transaction((db) =>
+    sql`UPDATE nodes SET removed_at = removed_at + 1000 WHERE node_id = 'c'`.execute(db),
   );
-  assert.equal(await change(database, (writes) => writes.idFor("x", id)), null);
-  await change(database, (writes) => writes.remove("node_2"));
-  assert.equal(await change(database, (writes) => writes.idFor("x", id)), "node_2");
-  await expect("node_2", "x");
-  assert.deepEqual(await nodes.register(entry("node_2/2", { name: "x" }), LEASE_MS, "any"), working);
+  assert.deepEqual(await named(), ["c"]);
 });
 
 onPostgres("jobs of a lost owner whose node is drained wait for it no longer", async (under) => {

@@ -254,8 +254,7 @@ export function nodeReads(database: Pick<Database, "read">): NodeReads {
     find: async (nodeId) => (await read("WHERE node_id = $1", [nodeId]))[0] ?? null,
     named: (name) =>
       read(
-        `WHERE name = $1 AND (removed_at IS NULL
-          OR NOT EXISTS (SELECT FROM nodes AS others WHERE others.name = $1 AND others.removed_at IS NULL))`,
+        `WHERE name = $1 ORDER BY nodes.status = 'left', removed_at DESC NULLS FIRST FETCH FIRST ROW WITH TIES`,
         [name],
       ),
     livingFirst: (limit) => read(`ORDER BY lease_until <= ${NOW}, name, node_id LIMIT $1`, [limit]),

@@ -9,25 +9,19 @@ const now = sql.raw("(extract(epoch FROM clock_timestamp()) * 1000)::bigint");
 
 export function nodeWrites(db: Transaction<Schema>): NodeWrites {
   return {
-    async idFor(name, newId) {
-      const { rows } = await sql<{ node_id: string; is_free: boolean }>`
-        SELECT node_id, removed_at IS NOT NULL AS is_free FROM nodes WHERE name = ${name}
-        ORDER BY removed_at DESC NULLS FIRST`.execute(db);
-      const [node] = rows;
-      if (node !== undefined) return node.is_free ? node.node_id : null;
-      const expected = await sql<{ node_id: string }>`
-        SELECT node_id FROM expected_nodes WHERE name = ${name}`.execute(db);
-      return expected.rows[0]?.node_id ?? `node_${newId()}`;
+    async isNamed(name) {
+      const { rows } =
+        await sql`SELECT FROM nodes WHERE name = ${name} AND removed_at IS NULL LIMIT 1`.execute(db);
+      return rows.length > 0;
     },
 
     async expect(nodeId, { name, labels, verifier }, forMs) {
-      await sql`DELETE FROM expected_nodes WHERE expires_at <= ${now} OR name = ${name} OR node_id = ${nodeId}`.execute(
-        db,
-      );
-      await sql`UPDATE nodes SET removed_at = NULL WHERE node_id = ${nodeId}`.execute(db);
+      await sql`DELETE FROM expected_nodes WHERE expires_at <= ${now}`.execute(db);
       const { rows } = await sql<{ expires_at: number }>`
         INSERT INTO expected_nodes (node_id, name, labels_json, verifier, expires_at)
         VALUES (${nodeId}, ${name}, ${JSON.stringify(labels)}, ${verifier}, ${now} + ${forMs}::bigint)
+        ON CONFLICT (name) DO UPDATE SET node_id = excluded.node_id, labels_json = excluded.labels_json,
+          verifier = excluded.verifier, expires_at = excluded.expires_at, attempts = 0, joiner = NULL
         RETURNING expires_at`.execute(db);
       return rows[0]!.expires_at;
     },
