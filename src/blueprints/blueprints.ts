@@ -36,7 +36,10 @@ export interface AdditionRequest {
 /** Writes a request down in a gateway transaction; `begin` is to be called after its commit. */
 export type WriteOperation = (writes: AdditionWrites) => Promise<Operation>;
 
-type OwnOperationsParts = Omit<OperationsParts<AdditionWrites>, "write" | "handlers" | "clock">;
+type OwnOperationsParts = Omit<OperationsParts<AdditionWrites>, "write" | "handlers" | "atOnceMax" | "clock">;
+
+/** Additions and removals. */
+const AT_ONCE_MAX = 4;
 
 export class Blueprints {
   readonly #parts: BlueprintsParts;
@@ -54,6 +57,7 @@ export class Blueprints {
       ...operations,
       write: parts.write,
       clock: parts.clock,
+      atOnceMax: AT_ONCE_MAX,
       handlers: { blueprint_addition: new Additions(parts, settled), blueprint_removal: new Removals(parts) },
     });
   }

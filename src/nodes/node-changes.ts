@@ -14,6 +14,8 @@ import { type Join, Joined, Joining, type JoiningOperation, type JoinRequest } f
 
 /** How long a node is expected. */
 const EXPECTED_MS = 60 * 60 * 1_000;
+/** They wait for the most part, up to a day each. */
+const AT_ONCE_MAX = 100;
 
 /** A program as a node of a cluster. */
 export interface ClusterParts {
@@ -26,7 +28,7 @@ export interface ClusterParts {
   readonly joined: (JoiningOperation & { done(): void }) | null;
 }
 
-export interface NodeChangesParts extends Omit<OperationsParts<ChangeWrites>, "handlers"> {
+export interface NodeChangesParts extends Omit<OperationsParts<ChangeWrites>, "handlers" | "atOnceMax"> {
   /** A program that shares its database with nobody may join a cluster. */
   readonly place:
     | { readonly kind: "node"; readonly cluster: ClusterParts }
@@ -55,7 +57,7 @@ export class NodeChanges {
     this.#joining = place.kind === "node" ? null : new Joining(place.join, parts.records);
     const handlers =
       this.#joining === null ? this.#handlersOf(this.#cluster()) : { node_join: this.#joining };
-    this.#operations = new Operations<ChangeWrites>({ ...parts, handlers });
+    this.#operations = new Operations<ChangeWrites>({ ...parts, handlers, atOnceMax: AT_ONCE_MAX });
   }
 
   #handlersOf({ orders, joined }: ClusterParts) {

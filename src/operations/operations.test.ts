@@ -50,6 +50,7 @@ function start(work: Work) {
         if (store.brokenWrites-- > 0) throw new JournalUnavailable("the test has broken the store");
         return gateway.write(writing);
       },
+      atOnceMax: 4,
       handlers: { blueprint_addition: handler, blueprint_removal: handler },
       ownership,
       feed,

@@ -7,7 +7,7 @@
 // - Of several programs that share the records, the owner of an operation works on it (ownership.ts). One that has lost it
 //   meanwhile writes nothing more of it, and leaves it alone.
 // - A store that takes nothing delays an operation and does not fail it; an unexpected error fails it.
-// - At most AT_ONCE_MAX are worked on at the same time, in the order of their requests (work-queue.ts).
+// - At most `atOnceMax` are worked on at the same time, in the order of their requests (work-queue.ts).
 
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
@@ -35,8 +35,6 @@ import type {
 } from "./records.ts";
 import { isUnavailable, traceOf, WorkQueue } from "./work-queue.ts";
 
-const AT_ONCE_MAX = 4;
-
 /** The result of the work. */
 export interface OperationEnd<Writes> {
   readonly result: JsonObject;
@@ -62,6 +60,7 @@ export interface OperationsParts<Writes extends { readonly operations: Operation
   readonly write: <T>(work: (writes: Writes) => Promise<T>) => Promise<T>;
   /** Of the kinds that are worked on here; others are left alone. */
   readonly handlers: Readonly<Partial<Record<OperationKind, OperationHandler<Writes>>>>;
+  readonly atOnceMax: number;
   readonly ownership: Ownership;
   readonly feed: EventFeed;
   readonly clock: Clock;
@@ -81,11 +80,11 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
 
   constructor(parts: OperationsParts<Writes>) {
     this.#parts = parts;
-    const { clock, log } = parts;
+    const { atOnceMax, clock, log } = parts;
     this.#queue = new WorkQueue({
       what: "an operation",
       keyName: "operation_id",
-      atOnceMax: AT_ONCE_MAX,
+      atOnceMax,
       work: (operationId, signal) => this.#work(operationId, signal),
       clock,
       log,

@@ -324,8 +324,8 @@ export const launchMutations: readonly Mutation[] = [
   {
     fault: "any number of operations is worked on at once",
     file: "src/operations/operations.ts",
-    search: "const AT_ONCE_MAX = 4;",
-    replacement: "const AT_ONCE_MAX = 4_000;",
+    search: "      atOnceMax,\n",
+    replacement: "      atOnceMax: 4_000,\n",
     tests: operations,
   },
   {

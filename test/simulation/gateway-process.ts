@@ -166,6 +166,7 @@ export class GatewayProcess {
     this.operations = new Operations<GatewayWrites>({
       records: sqlOperationRecords(database),
       write: (work) => records.write(work),
+      atOnceMax: 4,
       handlers: { blueprint_addition: handler, blueprint_removal: handler },
       ownership,
       feed: this.feed,
