@@ -2545,7 +2545,7 @@ export const problemCodes = [
   "resource_unsatisfiable",
   /** The program is the only node: set SVC_DATABASE_URL=postgres://… for all that are to be nodes of one cluster. */
   "not_clustered",
-  /** No other node lives that stays and could take the node's jobs; use force to remove it all the same. */
+  /** No other node is ready to take the node's jobs, and stays; use force to remove it all the same. */
   "last_node",
   /** The node is being removed, or leaves; wait for the operation that the detail names. */
   "node_busy",

@@ -5,7 +5,7 @@ import type { OwnNode } from "../cluster/cluster-nodes.ts";
 import { Membership, NodeRemoved, NodeTaken, type Work } from "../cluster/membership.ts";
 import { nodeNames } from "../cluster/node-names.ts";
 import { NodeWatch } from "../cluster/node-watch.ts";
-import type { NodeOrders, NodeRecord } from "../cluster/nodes.ts";
+import { isReady, type NodeOrders } from "../cluster/nodes.ts";
 import { clusterTasks } from "../cluster/tasks/cluster-tasks.ts";
 import { knownNode } from "../cluster/tasks/slots.ts";
 import { Peers } from "../cluster/wire/peers.ts";
@@ -189,8 +189,8 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
       if (seconds === 0 || membership.leftMs === 0) return;
       const deadlineMs = seconds * 1_000;
       try {
-        const isReady = (other: NodeRecord) => other.nodeId !== nodeId && other.status === "ready";
-        if (!(await records.present()).some(isReady)) return;
+        const others = (await records.present()).filter((other) => other.nodeId !== nodeId);
+        if (!others.some(isReady)) return;
         await membership.order({ kind: "drain", withinMs: deadlineMs, servicesLast: true });
       } catch (error) {
         log.warn(

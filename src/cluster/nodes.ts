@@ -164,6 +164,11 @@ export interface NodeReads {
   livingFirst(limit: number): Promise<readonly NodeRecord[]>;
 }
 
+/** Whether it takes new work on. */
+export function isReady({ status }: Pick<NodeRecord, "status">): boolean {
+  return status === "ready";
+}
+
 export function isLiving({ status }: Pick<NodeRecord, "status">): boolean {
   return status !== "lost" && status !== "left";
 }

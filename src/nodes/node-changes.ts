@@ -2,7 +2,7 @@
 // operation, whose target is the node's id.
 
 import { makeToken, parseToken, tokenText, verifierOf } from "../cluster/join-token.ts";
-import { isLiving, type NodeOrders, type NodeReads, type NodeRecord } from "../cluster/nodes.ts";
+import { isLiving, isReady, type NodeOrders, type NodeReads, type NodeRecord } from "../cluster/nodes.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import { DomainError } from "../lib/domain-error.ts";
@@ -184,7 +184,7 @@ export class NodeChanges {
   ): Promise<WriteChange> {
     const { nodeId, name } = node;
     const others = (await this.#cluster().reads.present()).filter(
-      (other) => isLiving(other) && other.nodeId !== nodeId,
+      (other) => isReady(other) && other.nodeId !== nodeId,
     );
     return async (writes) => {
       const needsOther = isLiving(node) && request.force !== true;
@@ -227,7 +227,10 @@ export function notClustered(): DomainError {
 
 /** Whether one of these nodes is not to go. */
 async function someStays({ operations }: ChangeWrites, nodes: readonly NodeRecord[]): Promise<boolean> {
-  for (const { nodeId } of nodes) if ((await operations.open(nodeId)) === null) return true;
+  for (const { nodeId } of nodes) {
+    const kind = (await operations.open(nodeId))?.kind;
+    if (kind !== "node_removal" && kind !== "node_leave") return true;
+  }
   return false;
 }
 
@@ -251,6 +254,6 @@ function lastNode(kind: Operation["kind"], name: string): DomainError {
       : "To remove it all the same, use force";
   return new DomainError(
     "last_node",
-    `No other node lives that stays and could take the jobs of node ${name}. ${instead}: open jobs wait for the next node.`,
+    `No other node is ready to take the jobs of node ${name}, and stays. ${instead}: open jobs wait for the next node.`,
   );
 }

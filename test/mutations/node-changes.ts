@@ -71,12 +71,17 @@ export const nodeChangesMutations: readonly Mutation[] = [
       'wasStartedAgain && this.#last === "end"',
     ],
   ]),
-  ...of("src/nodes/node-changes.ts", programs, [
+  ...of("src/nodes/node-changes.ts", "src/nodes/node-changes.test.ts", [
+    ["all nodes of a cluster may go at once", 'if (kind !== "node_removal" && kind', "if (kind"],
     [
-      "all nodes of a cluster may go at once",
-      "(await operations.open(nodeId)) === null",
-      "nodeId !== operations.toString()",
+      "a node that has just joined is taken to go",
+      'if (kind !== "node_removal" && kind !== "node_leave") return true;',
+      "if (kind === undefined) return true;",
     ],
+    ["a node leaves its jobs to one that takes none", "isReady(other) && other", "isLiving(other) && other"],
+    ["departures that wait keep others from their turn", "AT_ONCE_MAX = 100", "AT_ONCE_MAX = 4"],
+  ]),
+  ...of("src/nodes/node-changes.ts", programs, [
     ["the last node is not removed with force", "isLiving(node) && request.force !== true", "isLiving(node)"],
   ]),
   ...of("src/http/resources/node-changes.ts", programs, [

@@ -11,7 +11,7 @@ import type { PlacementPolicy } from "../../engine/graph.ts";
 import { hasLabels, type Labels, labelsText, noLabels } from "../../engine/labels.ts";
 import type { Grant, Slots } from "../../engine/ports.ts";
 import type { Lease } from "../../engine/task-port.ts";
-import type { NodeRecord } from "../nodes.ts";
+import { isReady, type NodeRecord } from "../nodes.ts";
 import type { PeerSlots, TaskPeers } from "./peers.ts";
 import { type Candidate, choose } from "./placement.ts";
 
@@ -30,12 +30,13 @@ export interface KnownNode {
 }
 
 /** What another node's row says of it. */
-export function knownNode({ nodeId, status, labels, pools, reserved }: NodeRecord): KnownNode {
+export function knownNode(node: NodeRecord): KnownNode {
+  const { nodeId, labels, pools, reserved } = node;
   const known = Object.entries(pools).map(([pool, capacity]) => {
     const free = Math.max(0, capacity - (reserved[pool]?.in_use ?? 0));
     return [pool, { capacity, free }] as const;
   });
-  return { nodeId, isReady: status === "ready", labels, pools: Object.fromEntries(known) };
+  return { nodeId, isReady: isReady(node), labels, pools: Object.fromEntries(known) };
 }
 
 /** This node's pools as they stand now. */

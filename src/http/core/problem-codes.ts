@@ -96,7 +96,7 @@ export const problemCodes = {
   ),
   last_node: kind(
     409,
-    "No other node lives that stays and could take the node's jobs; use force to remove it all the same.",
+    "No other node is ready to take the node's jobs, and stays; use force to remove it all the same.",
   ),
   node_busy: kind(409, "The node is being removed, or leaves; wait for the operation that the detail names."),
   precondition_failed: kind(
