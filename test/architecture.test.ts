@@ -20,6 +20,7 @@ const layers: readonly (readonly string[])[] = [
   ["launch"],
   ["store", "observability"],
   ["http", "backup"],
+  ["grpc"],
   ["app"],
   ["cli"],
   ["main.ts"],
@@ -44,6 +45,7 @@ const banned: readonly {
     elsewhere: [
       "app/clock.ts",
       "http",
+      "grpc",
       "cli",
       "execution/examination.ts",
       "execution/process/lease-guard.ts",

@@ -1,7 +1,6 @@
 // The composition root: a configuration goes in, a running program comes out. Only this file and its parts (core,
 // gateway, blueprints, serving) know what is plugged into which port.
 
-import type { FastifyInstance } from "fastify";
 import { type DestinationStream, type Logger, pino } from "pino";
 import { makeRedactor } from "../execution/output/redaction.ts";
 import { EventStreams } from "../http/core/sse.ts";
@@ -14,7 +13,7 @@ import { type Core, openCore, type StartOptions } from "./core.ts";
 import { openGateway } from "./gateway.ts";
 import { joinOf } from "./join.ts";
 import { nodesShown } from "./own-node.ts";
-import { openMetrics, type Served, serve } from "./serving.ts";
+import { openMetrics, type Served, type Serving, serve } from "./serving.ts";
 import { programVersion } from "./version.ts";
 
 export type { Served, StartOptions };
@@ -89,7 +88,7 @@ export async function startProgram(
   const join = joinOf({ config, env, home: core.home, key: core.key, again });
   const gateway = openGateway(config, core, { join, capacity });
   const waits = new Waits({ feed: core.feed, clock: systemClock, stopping: stopping.signal });
-  const servers: FastifyInstance[] = [];
+  const servers: Serving["servers"] = [];
   undo.defer(async () => {
     await core.node?.drain(config.drainSeconds);
     engine.stop("The runtime is shutting down; try again once it has restarted.");

@@ -13,6 +13,8 @@ import {
   oneOf,
   onOrOff,
   origins,
+  type PemFile,
+  pemFile,
   poolCapacities,
   port,
   portUrl,
@@ -51,7 +53,7 @@ export const table = {
   }),
   grpcPort: setting<number>({
     variable: "SVC_GRPC_PORT",
-    meaning: "Reserved for the runtime protocol over gRPC, which this version does not serve.",
+    meaning: "Port of the runtime protocol (gRPC) in `up` and `runtime`. 0: any free port.",
     fallback: () => 55051,
     parse: port,
   }),
@@ -70,9 +72,36 @@ export const table = {
   }),
   grpcHost: setting<string>({
     variable: "SVC_GRPC_HOST",
-    meaning: "Address the gRPC protocol binds. Anything but loopback needs SVC_ALLOW_REMOTE_RUNTIME=true.",
+    meaning:
+      "Address the runtime protocol binds. Anything but loopback needs SVC_API_TOKEN, SVC_TLS_CERT and SVC_TLS_KEY.",
     fallback: () => "127.0.0.1",
     parse: host,
+  }),
+  tlsCert: setting<PemFile | null>({
+    variable: "SVC_TLS_CERT",
+    meaning:
+      "File with the certificate of the runtime protocol's port, and those above it, as PEM: it is served over TLS.",
+    example: "/etc/troupe/server.pem",
+    fallback: () => null,
+    parse: pemFile,
+    show: shownPath,
+  }),
+  tlsKey: setting<PemFile | null>({
+    variable: "SVC_TLS_KEY",
+    meaning: "File with the key of SVC_TLS_CERT, as PEM.",
+    example: "/etc/troupe/server.key",
+    fallback: () => null,
+    parse: pemFile,
+    show: shownPath,
+  }),
+  tlsClientCa: setting<PemFile | null>({
+    variable: "SVC_TLS_CLIENT_CA",
+    meaning:
+      "File with authorities, as PEM: the runtime protocol's clients need a certificate of one of them.",
+    example: "/etc/troupe/clients.pem",
+    fallback: () => null,
+    parse: pemFile,
+    show: shownPath,
   }),
   runtimeApi: setting<RuntimeApi | null>({
     variable: "SVC_RUNTIME_API",

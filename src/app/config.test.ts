@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { availableParallelism, homedir, hostname } from "node:os";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { availableParallelism, homedir, hostname, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { describe, test } from "node:test";
+import { after, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { isWithheldVariable } from "../engine/graph.ts";
 import { workersEnvironment } from "./bucket-credentials.ts";
@@ -66,6 +67,9 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
   ],
   ["SVC_RUNTIME_API_HOST", "runtimeApiHost", "127.0.0.1", [["127.0.0.2", "127.0.0.2"]]],
   ["SVC_GRPC_HOST", "grpcHost", "127.0.0.1", [["localhost", "localhost"]]],
+  ["SVC_TLS_CERT", "tlsCert", null, []],
+  ["SVC_TLS_KEY", "tlsKey", null, []],
+  ["SVC_TLS_CLIENT_CA", "tlsClientCa", null, []],
   [
     "SVC_RUNTIME_API",
     "runtimeApi",
@@ -241,6 +245,9 @@ const wrongTexts: Record<string, readonly string[]> = {
   SVC_API_HOST: ["http://a", "a b", "-a", "[::1"],
   SVC_RUNTIME_API_HOST: ["a/b"],
   SVC_GRPC_HOST: ["a:1"],
+  SVC_TLS_CERT: ["/nowhere/at/all"],
+  SVC_TLS_KEY: ["/nowhere/at/all"],
+  SVC_TLS_CLIENT_CA: ["/nowhere/at/all"],
   SVC_RUNTIME_API: ["TCP", "on", "unix:/tmp/x"],
   SVC_RUNTIME_API_TOKEN: ["two words", ","],
   SVC_RUNTIME_API_TOKEN_FILE: ["/nowhere/at/all"],
@@ -425,6 +432,11 @@ describe("troupe runtime", () => {
 describe("what must not be combined", () => {
   const LONG = "a-token-of-the-tests";
   const DATABASE = "postgres://h/d";
+  const folder = mkdtempSync(join(tmpdir(), "troupe-pem-"));
+  after(() => rmSync(folder, { recursive: true }));
+  const pem = join(folder, "any.pem");
+  writeFileSync(pem, "-----BEGIN CERTIFICATE-----\n");
+  const tls = { SVC_TLS_CERT: pem, SVC_TLS_KEY: pem };
   const refused: readonly (readonly [string, Env, Command, string])[] = [
     ["prod without a token", { SVC_ENV: "prod" }, "up", "SVC_API_TOKEN"],
     ["prod without a token, runtime alone", { SVC_ENV: "prod" }, "runtime", "SVC_API_TOKEN"],
@@ -438,7 +450,17 @@ describe("what must not be combined", () => {
       "up",
       "SVC_RUNTIME_API_HOST",
     ],
-    ["a remote gRPC port", { SVC_GRPC_HOST: "example.org" }, "up", "SVC_GRPC_HOST"],
+    [
+      "a remote gRPC port without TLS",
+      { SVC_GRPC_HOST: "example.org", SVC_API_TOKEN: LONG },
+      "up",
+      "SVC_GRPC_HOST",
+    ],
+    ["a remote gRPC port without a token", { SVC_GRPC_HOST: "example.org", ...tls }, "up", "SVC_GRPC_HOST"],
+    ["a certificate without its key", { SVC_TLS_CERT: pem }, "up", "SVC_TLS_CERT"],
+    ["a key without its certificate", { SVC_TLS_KEY: pem }, "runtime", "SVC_TLS_KEY"],
+    ["an authority without a certificate", { SVC_TLS_CLIENT_CA: pem }, "up", "SVC_TLS_CLIENT_CA"],
+    ["the gateway at the port of gRPC", { SVC_API_PORT: "55051" }, "up", "SVC_GRPC_PORT"],
     ["one port for two APIs", { SVC_API_PORT: "4000" }, "up", "SVC_RUNTIME_API_PORT"],
     ["a runtime that serves nothing", { SVC_RUNTIME_API: "off" }, "runtime", "SVC_RUNTIME_API"],
     [
@@ -505,8 +527,12 @@ describe("what must not be combined", () => {
     ],
     ["any address for a socket", { SVC_RUNTIME_API_HOST: "0.0.0.0", SVC_RUNTIME_API: "socket" }, "up"],
     ["the gateway's port for a socket", { SVC_API_PORT: "4000", SVC_RUNTIME_API: "socket" }, "up"],
-    ["the port of gRPC, which is not served", { SVC_API_PORT: "55051" }, "up"],
-    ["the port of gRPC for the runtime alone", { SVC_API_PORT: "55051" }, "runtime"],
+    ["the port of gRPC for the gateway alone", { SVC_API_PORT: "55051" }, "gateway"],
+    [
+      "a remote gRPC port with a token and TLS",
+      { SVC_GRPC_HOST: "0.0.0.0", SVC_API_TOKEN: LONG, ...tls },
+      "up",
+    ],
     ["a remote gateway with a token", { SVC_API_HOST: "0.0.0.0", SVC_API_TOKEN: "t" }, "up"],
     [
       "a remote runtime that is allowed",

@@ -209,7 +209,7 @@ function checkRelations(config: Config): readonly string[] {
       `SVC_API_HOST: ${config.apiHost} can be reached from other machines, so SVC_API_TOKEN must be set. ${needToken}`,
     );
   }
-  if (command !== "gateway") problems.push(...runtimeDoor(config));
+  if (command !== "gateway") problems.push(...runtimeDoor(config), ...protocolDoor(config));
   if (config.databaseUrl !== null) problems.push(...nodeDoor(config));
   return [...problems, ...samePorts(config), ...dashboardPorts(config)];
 }
@@ -242,6 +242,32 @@ function runtimeDoor(config: Config): readonly string[] {
     problems.push(
       `${name}: ${address} can be reached from other machines, and the runtime API runs commands for anyone ` +
         "without a password. Set SVC_RUNTIME_API_TOKEN, or, if the network is trusted, allow it. Example: SVC_ALLOW_REMOTE_RUNTIME=true",
+    );
+  }
+  return problems;
+}
+
+/** Whether the runtime protocol is reached only by those who may. */
+function protocolDoor({ grpcHost, apiTokens, tlsCert, tlsKey, tlsClientCa }: Config): readonly string[] {
+  const { variable: cert, example: certExample } = table.tlsCert;
+  const { variable: key, example: keyExample } = table.tlsKey;
+  const problems: string[] = [];
+  if (tlsCert !== null && tlsKey === null)
+    problems.push(`${cert}: ${key} must be set too. Example: ${key}=${keyExample}`);
+  if (tlsCert === null && (tlsKey ?? tlsClientCa) !== null) {
+    const { variable } = tlsKey === null ? table.tlsClientCa : table.tlsKey;
+    problems.push(`${variable}: ${cert} must be set too. Example: ${cert}=${certExample}`);
+  }
+  const { variable } = table.grpcHost;
+  const isOpen = !isLoopback(grpcHost);
+  if (isOpen && apiTokens.length === 0) {
+    problems.push(
+      `${variable}: ${grpcHost} can be reached from other machines, so SVC_API_TOKEN must be set. Example: SVC_API_TOKEN=$(openssl rand -hex 32)`,
+    );
+  }
+  if (isOpen && tlsCert === null) {
+    problems.push(
+      `${variable}: ${grpcHost} can be reached from other machines, so it is served over TLS only: set ${cert} and ${key}. Example: ${cert}=${certExample}`,
     );
   }
   return problems;
@@ -327,10 +353,7 @@ function runtimeAddresses(config: Config): readonly (readonly [string, string])[
   const isHttpOpen = config.runtimeApi === "tcp" && config.runtimeApiTokens.length === 0;
   const http = config.fromEnvironment.includes("SVC_API_HOST") ? "SVC_API_HOST" : "SVC_RUNTIME_API_HOST";
   const name = config.command === "runtime" ? http : "SVC_RUNTIME_API_HOST";
-  return [
-    ...(isHttpOpen ? [[name, config.runtimeApiHost] as const] : []),
-    ["SVC_GRPC_HOST", config.grpcHost],
-  ];
+  return isHttpOpen ? [[name, config.runtimeApiHost]] : [];
 }
 
 /** The ports on which the command listens, each with its variable and an example. */
@@ -340,6 +363,7 @@ function listenedPorts(config: Config): readonly (readonly [string, number, stri
     ...(config.command === "gateway" || config.runtimeApi !== "tcp"
       ? []
       : [[runtimePortName(config), config.runtimeApiPort, "4000"] as const]),
+    ...(config.command === "gateway" ? [] : [[table.grpcPort.variable, config.grpcPort, "55051"] as const]),
     ...(config.databaseUrl === null ? [] : [[table.nodePort.variable, config.nodePort, "55052"] as const]),
   ];
 }

@@ -43,8 +43,10 @@ export async function listen(server: FastifyInstance, address: ListenAddress): P
     throw new StartFailed(explainAddress(error, address));
   });
   const { port } = server.server.address() as AddressInfo;
-  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  return `http://${addressOf(host, port)}`;
 }
+
+export const addressOf = (host: string, port: number) => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
 /** Why it is impossible to listen at an address; null when it is possible, or when any port will do. */
 export async function refusedAddress(address: ListenAddress): Promise<StartFailed | null> {

@@ -27,7 +27,7 @@ import type { Services } from "../services/services.ts";
 import type { FilesOfNodes } from "./bytes.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
-import { explainAddress, StartFailed } from "./listen.ts";
+import { addressOf, explainAddress, StartFailed } from "./listen.ts";
 import { programVersion } from "./version.ts";
 
 const OPERATION_EVENTS_PER_READ = 500;
@@ -135,8 +135,6 @@ async function listening(
     );
   }
 }
-
-const addressOf = (host: string, port: number) => `${host.includes(":") ? `[${host}]` : host}:${port}`;
 
 /** The events of whatever has them: a job, a run that ended before its launch, an operation. */
 function eventsOf({ jobs, heads, gatewayRecords, operationRecords }: NodeDoorParts) {

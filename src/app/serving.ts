@@ -8,6 +8,7 @@ import { answerWhenDurable } from "../http/core/durable-answers.ts";
 import { answerHalfClosed } from "../http/core/half-closed.ts";
 import type { EventStreams } from "../http/core/sse.ts";
 import type { Waits } from "../http/resources/waits.ts";
+import type { DoorSettings } from "../http/runtime/door.ts";
 import { runtimeServer } from "../http/runtime/server.ts";
 import { type MetricsSource, metricsSource } from "../observability/metrics/metrics-source.ts";
 import { ProcessMeter } from "../observability/metrics/process-meter.ts";
@@ -17,7 +18,8 @@ import { systemClock, systemRandomness } from "./clock.ts";
 import { type Config, runtimePortName } from "./config.ts";
 import type { Core } from "./core.ts";
 import type { Gateway } from "./gateway.ts";
-import { listen, listenAtSocket } from "./listen.ts";
+import { addressOf, listen, listenAtSocket } from "./listen.ts";
+import { listenForProtocol, protocolTls } from "./protocol.ts";
 import { runtimeSocket } from "./runtime-socket.ts";
 import { programVersion } from "./version.ts";
 
@@ -27,6 +29,8 @@ export interface Served {
   readonly runtimeUrl: string | null;
   /** The path of the socket that the runtime API is served at. */
   readonly runtimeSocket: string | null;
+  /** host:port of the runtime protocol. */
+  readonly grpcAddress: string | null;
 }
 
 /** What the metrics of both APIs are read from. */
@@ -56,7 +60,7 @@ export function openMetrics(
 
 export interface Serving {
   /** Filled with what listens. */
-  readonly servers: FastifyInstance[];
+  readonly servers: { close(): PromiseLike<unknown> }[];
   /** One for both APIs: they share its part of the thread. */
   readonly streams: EventStreams;
   readonly waits: Waits;
@@ -73,7 +77,10 @@ export async function serve(config: Config, core: Core, gateway: Gateway, servin
   // A killed predecessor's socket is dead, and commands would try it.
   rmSync(socket, { force: true });
   const door = command === "gateway" ? "off" : config.runtimeApi;
-  const runtime = door === "off" ? null : runtimeApi(config, core, serving, door);
+  const { allowedHosts, runtimeApiHost: boundHost } = config;
+  const tokens = door === "tcp" ? config.runtimeApiTokens : [];
+  const runtime =
+    door === "off" ? null : runtimeApi(config, core, serving, { boundHost, allowedHosts, tokens });
   if (runtime !== null && door === "socket") await listenAtSocket(runtime, socket);
   const { runtimeApiHost: host, runtimeApiPort: port } = config;
   const runtimeUrl =
@@ -82,7 +89,8 @@ export async function serve(config: Config, core: Core, gateway: Gateway, servin
       : null;
   const isGateway = command === "up" || command === "gateway";
   const gatewayUrl = isGateway ? await serveGateway(config, core, gateway, serving) : null;
-  return { gatewayUrl, runtimeUrl, runtimeSocket: door === "socket" ? socket : null };
+  const grpcAddress = command === "gateway" ? null : await serveProtocol(config, core, gateway, serving);
+  return { gatewayUrl, runtimeUrl, runtimeSocket: door === "socket" ? socket : null, grpcAddress };
 }
 
 /** The parts that both APIs share. */
@@ -115,17 +123,13 @@ function sharedParts(config: Config, core: Core, { streams, waits, nodes, capaci
   };
 }
 
-function runtimeApi(config: Config, core: Core, serving: Serving, door: "tcp" | "socket"): FastifyInstance {
+function runtimeApi(config: Config, core: Core, serving: Serving, door: DoorSettings): FastifyInstance {
   const server = runtimeServer(
     { ...sharedParts(config, core, serving), cleanup: core.cleanup },
     {
       bodyBytesMax: config.bodyBytesMax,
       bundleBytesMax: config.bundleBytesMax,
-      door: {
-        boundHost: config.runtimeApiHost,
-        allowedHosts: config.allowedHosts,
-        tokens: door === "tcp" ? config.runtimeApiTokens : [],
-      },
+      door,
       logger: core.log,
     },
   );
@@ -135,7 +139,12 @@ function runtimeApi(config: Config, core: Core, serving: Serving, door: "tcp" | 
   return server;
 }
 
-async function serveGateway(config: Config, core: Core, gateway: Gateway, serving: Serving): Promise<string> {
+async function gatewayApi(
+  config: Config,
+  core: Core,
+  gateway: Gateway,
+  serving: Serving,
+): Promise<FastifyInstance> {
   // Loaded here because a runtime alone does not need it.
   const { gatewayServer } = await import("../http/gateway/server.ts");
   const { runTokens, log } = core;
@@ -156,6 +165,38 @@ async function serveGateway(config: Config, core: Core, gateway: Gateway, servin
   answerHalfClosed(server);
   answerWhenDurable(server, core.database.durable);
   serving.servers.push(server);
+  return server;
+}
+
+async function serveGateway(config: Config, core: Core, gateway: Gateway, serving: Serving): Promise<string> {
+  const server = await gatewayApi(config, core, gateway, serving);
   const { apiHost: host, apiPort: port } = config;
   return `${await listen(server, { host, port, variable: "SVC_API_PORT" })}/api/v1`;
+}
+
+/** The same routes once more, for calls of the protocol alone: it admits who may, by one token for both. */
+async function serveProtocol(
+  config: Config,
+  core: Core,
+  gateway: Gateway,
+  serving: Serving,
+): Promise<string> {
+  const { apiTokens: tokens, grpcHost, allowedHosts, corsOrigins, bodyBytesMax } = config;
+  const tls = protocolTls(config);
+  const open = async () => {
+    const { protocolServer } = await import("../grpc/server.ts");
+    const door = { boundHost: "localhost", allowedHosts: [], tokens };
+    const gatewayRoutes = await gatewayApi(config, core, gateway, serving);
+    return protocolServer({
+      apis: { gateway: gatewayRoutes, runtime: runtimeApi(config, core, serving, door) },
+      tokens,
+      origins: { boundHost: grpcHost, allowedHosts, corsOrigins },
+      tls,
+      messageBytesMax: bodyBytesMax,
+      isServing: async () => core.engine.closed === null,
+    });
+  };
+  const port = await listenForProtocol(config, open, core.log);
+  serving.servers.push(port);
+  return addressOf(grpcHost, port.port);
 }

@@ -49,13 +49,17 @@ async function serve(call: Call, command: "up" | "gateway" | "runtime"): Promise
 }
 
 /** Any free port stays the one that clients know. */
-function portsOf({ apiPort, runtimeApiPort, command }: Config, { gatewayUrl, runtimeUrl }: Served) {
+function portsOf(
+  { apiPort, runtimeApiPort, grpcPort, command }: Config,
+  { gatewayUrl, runtimeUrl, grpcAddress }: Served,
+) {
   const portOf = (url: string | null, otherwise: number) =>
     url === null ? otherwise : Number(new URL(url).port);
   const runtimePort = portOf(runtimeUrl, runtimeApiPort);
   return {
     apiPort: command === "runtime" ? runtimePort : portOf(gatewayUrl, apiPort),
     runtimeApiPort: runtimePort,
+    grpcPort: portOf(grpcAddress === null ? null : `grpc://${grpcAddress}`, grpcPort),
   };
 }
 
@@ -84,12 +88,14 @@ export async function startServer(config: Config, options: StartOptions = {}): P
  */
 async function checkPorts(config: Config): Promise<void> {
   const { command, apiHost, apiPort, runtimeApi, runtimeApiHost, runtimeApiPort, home } = config;
+  const { grpcHost, grpcPort } = config;
   const isGateway = command === "up" || command === "gateway";
   const isRuntime = command !== "gateway" && runtimeApi === "tcp";
   const variable = runtimePortName(config);
   const addresses = [
     ...(isGateway ? [{ host: apiHost, port: apiPort, variable: "SVC_API_PORT" }] : []),
     ...(isRuntime ? [{ host: runtimeApiHost, port: runtimeApiPort, variable }] : []),
+    ...(command === "gateway" ? [] : [{ host: grpcHost, port: grpcPort, variable: "SVC_GRPC_PORT" }]),
   ];
   for (const address of addresses) {
     const refused = await refusedAddress(address);
@@ -100,13 +106,16 @@ async function checkPorts(config: Config): Promise<void> {
   }
 }
 
-function announce(call: Call, config: Config, { gatewayUrl, runtimeUrl, runtimeSocket }: Served): void {
+function announce(call: Call, config: Config, served: Served): void {
+  const { gatewayUrl, runtimeUrl, runtimeSocket, grpcAddress } = served;
   const { terminal } = call;
   const version = programVersion();
   if (call.flag("json")) {
     const url = gatewayUrl ?? runtimeUrl;
     const urls = { url, gateway_url: gatewayUrl, runtime_url: runtimeUrl, runtime_socket: runtimeSocket };
-    terminal.print(JSON.stringify({ ...urls, home: config.home, version, pid: process.pid }));
+    terminal.print(
+      JSON.stringify({ ...urls, grpc_address: grpcAddress, home: config.home, version, pid: process.pid }),
+    );
     return;
   }
   terminal.print(`${terminal.paint("bold", "Troupe")} ${version}`);
@@ -118,6 +127,7 @@ function announce(call: Call, config: Config, { gatewayUrl, runtimeUrl, runtimeS
   if (runtimeUrl !== null) terminal.print(`  runtime API  ${runtimeUrl}${asks}`);
   else if (runtimeSocket !== null) terminal.print(`  runtime API  ${runtimeSocket} (for this user alone)`);
   else if (config.command !== "gateway") terminal.print("  runtime API  off");
+  if (grpcAddress !== null) terminal.print(`  gRPC         ${grpcAddress}`);
   terminal.print(`  home         ${config.home}`);
   terminal.print("Ready. Ctrl-C stops; open jobs resume at the next start.");
 }

@@ -61,9 +61,9 @@ async function start(command: "up" | "gateway" | "runtime", options: InProcessOp
     },
   };
   const running = await startProgram(loaded.config, options.allowing, { logTo, env });
-  const { gatewayUrl, runtimeUrl } = running;
+  const { gatewayUrl, runtimeUrl, grpcAddress } = running;
   // As the command prints them; the lines of the log follow.
-  output = `  gateway      ${gatewayUrl}\n  runtime API  ${runtimeUrl}\n${output}`;
+  output = `  gateway      ${gatewayUrl}\n  runtime API  ${runtimeUrl}\n  gRPC         ${grpcAddress}\n${output}`;
   const api = gatewayUrl ?? runtimeUrl ?? "";
   const ended = Promise.withResolvers<Exit>();
   const stop = async () => {

@@ -1,0 +1,188 @@
+// The listener of the runtime protocol: gRPC, gRPC-Web and Connect's JSON on one port. Without TLS the first bytes of a
+// connection choose HTTP/2 or HTTP/1.1; with TLS, ALPN does.
+//
+// - Who has no token where one is asked for, or is a page of another site, is refused before a message is read.
+// - Messages, streams of a connection and connections are bounded.
+
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
+import {
+  createServer as createHttp2Server,
+  createSecureServer,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+} from "node:http2";
+import type { Socket } from "node:net";
+import type { SecureContextOptions } from "node:tls";
+import type { DescService, Message } from "@bufbuild/protobuf";
+import {
+  type ConnectRouter,
+  createContextValues,
+  type HandlerContext,
+  type ServiceImpl,
+} from "@connectrpc/connect";
+import { compressionGzip, connectNodeAdapter } from "@connectrpc/connect-node";
+import { isUnsafe, OriginPolicy, type OriginSettings } from "../http/core/origin-policy.ts";
+import { tokenCheck } from "../http/core/token-check.ts";
+import { type Apis, ask, follow, remoteAddressKey } from "./calls.ts";
+import { addHealth, addReflection } from "./reflection.ts";
+import { protocol } from "./rules.ts";
+
+const STREAMS_MAX = 1_000;
+const HANDSHAKE_MS = 5_000;
+
+export type ProtocolTls = Pick<SecureContextOptions, "cert" | "key" | "ca">;
+
+export interface ProtocolParts {
+  readonly apis: Apis;
+  /** Empty: no authentication. */
+  readonly tokens: readonly string[];
+  readonly origins: Omit<OriginSettings, "hasToken">;
+  /** Null: no TLS. With `ca`, clients need a certificate of one of these authorities. */
+  readonly tls: ProtocolTls | null;
+  readonly messageBytesMax: number;
+  readonly isServing: () => Promise<boolean>;
+}
+
+export interface ProtocolServer {
+  /** Serves a connection that somebody has made to the port. */
+  take(socket: Socket): void;
+  /** Ends all calls. */
+  close(): void;
+}
+
+type Request = IncomingMessage | Http2ServerRequest;
+type Response = ServerResponse | Http2ServerResponse;
+
+/** Made with the first connection: it brings gRPC, HTTP/2 and all of TLS along. */
+export function protocolServer(parts: ProtocolParts): ProtocolServer {
+  const { messageBytesMax: readMaxBytes, tls } = parts;
+  const stopping = new AbortController();
+  const call = connectNodeAdapter({
+    routes: (router) => addMethods(router, parts),
+    readMaxBytes,
+    acceptCompression: [compressionGzip],
+    shutdownSignal: stopping.signal,
+    contextValues: ({ socket }) => createContextValues().set(remoteAddressKey, socket.remoteAddress ?? ""),
+  });
+  const refusalOf = admission(parts);
+  const handle = (request: Request, response: Response) => {
+    const refused = refusalOf(request);
+    if (refused === null) call(request as never, response as never);
+    else refuse(response, refused);
+  };
+  const settings = { maxConcurrentStreams: STREAMS_MAX };
+  const sockets = new Set<Socket>();
+  const keep = (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  };
+  const close = () => {
+    stopping.abort();
+    for (const socket of sockets) socket.destroy();
+  };
+  if (tls !== null) {
+    const options = {
+      ...tls,
+      requestCert: tls.ca !== undefined,
+      rejectUnauthorized: tls.ca !== undefined,
+      allowHTTP1: true,
+      handshakeTimeout: HANDSHAKE_MS,
+      settings,
+    };
+    const secure = createSecureServer(options, handle);
+    secure.on("sessionError", () => {});
+    return {
+      take(socket) {
+        keep(socket);
+        secure.emit("connection", socket);
+      },
+      close,
+    };
+  }
+  const http1 = createHttpServer(handle);
+  const http2 = createHttp2Server({ settings }, handle);
+  http2.on("sessionError", () => {});
+  return {
+    take(socket) {
+      keep(socket);
+      socket.setTimeout(HANDSHAKE_MS, () => socket.destroy());
+      socket.once("error", () => socket.destroy());
+      socket.once("data", (first: Buffer) => {
+        socket.setTimeout(0);
+        if (!first.subarray(0, HTTP2_BEGINS.length).equals(HTTP2_BEGINS)) {
+          http1.emit("connection", socket);
+          // The parser reads from the system from now on, past what is put back into the stream.
+          socket.emit("data", first);
+          return;
+        }
+        socket.pause();
+        socket.unshift(first);
+        http2.emit("connection", socket);
+      });
+    },
+    close,
+  };
+}
+
+const HTTP2_BEGINS = Buffer.from("PRI");
+
+function addMethods(router: ConnectRouter, { apis, isServing }: ProtocolParts): void {
+  for (const { service, rules } of protocol) {
+    const methods = service.methods.map((method) => {
+      const rule = rules[method.localName]!;
+      const answer = method.methodKind === "server_streaming" ? follow : ask;
+      const handle = (request: Message, context: HandlerContext) =>
+        answer(apis, rule, method, request, context);
+      return [method.localName, handle] as const;
+    });
+    router.service(service, Object.fromEntries(methods) as unknown as Partial<ServiceImpl<DescService>>);
+  }
+  const services = protocol.map(({ service }) => service);
+  addHealth(router, services, isServing);
+  addReflection(router, services);
+}
+
+interface Refusal {
+  readonly status: 401 | 403;
+  readonly message: string;
+}
+
+/** @returns what says why a request is refused; null when it is admitted */
+function admission({ tokens, origins }: ProtocolParts): (request: Request) => Refusal | null {
+  const hasToken = tokens.length > 0;
+  const policy = new OriginPolicy({ ...origins, hasToken });
+  const isToken = tokenCheck(tokens);
+  return ({ headers, method = "", socket }) => {
+    const host = headers.host ?? (headers[":authority"] as string | undefined);
+    const asked = { headers: { ...headers, host }, socket } as IncomingMessage;
+    const problem =
+      policy.refuseHost(asked) ?? (isUnsafe(method) ? policy.refuseChange(asked) : policy.refuseRead(asked));
+    if (problem !== null) return { status: 403, message: problem.message };
+    const token = /^bearer +(.*)$/i.exec(headers.authorization ?? "")?.[1]?.trim() ?? "";
+    if (!hasToken || isToken(token)) return null;
+    return {
+      status: 401,
+      message:
+        "This port wants the token: send the metadata `authorization: Bearer` and the value of SVC_API_TOKEN.",
+    };
+  };
+}
+
+const grpcCodes = { 401: "16", 403: "7" } as const;
+const connectCodes = { 401: "unauthenticated", 403: "permission_denied" } as const;
+
+/** In the form of each of the three protocols. */
+function refuse(response: Response, { status, message }: Refusal): void {
+  const type = String(response.req.headers["content-type"] ?? "");
+  // Not by writeHead: over HTTP/2 the head must be the end as well.
+  if (type.startsWith("application/grpc")) {
+    response.setHeader("content-type", type);
+    response.setHeader("grpc-status", grpcCodes[status]);
+    response.setHeader("grpc-message", encodeURI(message));
+    response.end();
+  } else {
+    response.statusCode = status;
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ code: connectCodes[status], message }));
+  }
+}

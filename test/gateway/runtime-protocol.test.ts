@@ -1,0 +1,318 @@
+// The runtime protocol, as clients that are not ours use it: @grpc/grpc-js from the .proto files, buf through reflection, and
+// fetch with JSON.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { type IncomingMessage, request } from "node:http";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { credentials, type ServiceError, status } from "@grpc/grpc-js";
+import { protocol } from "../../src/grpc/rules.ts";
+import { ask, createJob } from "../support/gateway-api.ts";
+import { type Fields, type GrpcClient, grpcAddress, grpcClient, reasonOf } from "../support/grpc.ts";
+import { startGatewayHere } from "../support/in-process.ts";
+import { hasOpenssl, makeAuthority } from "../support/node-certificates.ts";
+import { until } from "../support/until.ts";
+
+const run = promisify(execFile);
+const TOKEN = "a-token-of-sixteen-characters";
+
+const manifest = (command: readonly string[]) => ({
+  manifest_version: "1.0",
+  graph_id: "protocol",
+  entrypoints: ["work"],
+  initial_inputs: { work: [{}] },
+  nodes: [{ node_id: "work", agent_type: "executor", config: { command } }],
+  edges: [],
+});
+
+/** As google.protobuf.Struct, which @grpc/proto-loader does not make of objects. */
+function struct(value: object): Fields {
+  return { fields: Object.fromEntries(Object.entries(value).map(([key, one]) => [key, toValue(one)])) };
+}
+
+function toValue(value: unknown): Fields {
+  if (value === null) return { nullValue: 0 };
+  if (typeof value === "string") return { stringValue: value };
+  if (typeof value === "number") return { numberValue: value };
+  if (typeof value === "boolean") return { boolValue: value };
+  if (Array.isArray(value)) return { listValue: { values: value.map(toValue) } };
+  return { structValue: struct(value as object) };
+}
+
+async function failure(call: Promise<unknown>): Promise<ServiceError> {
+  return await call.then(
+    () => assert.fail("the call succeeded"),
+    (error: ServiceError) => error,
+  );
+}
+
+async function refused(call: Promise<unknown>, code: status, reason: string): Promise<void> {
+  const error = await failure(call);
+  assert.equal(error.code, code, error.message);
+  assert.equal(reasonOf(error), reason);
+}
+
+const submit = async (jobs: GrpcClient, command: readonly string[]) =>
+  (await jobs.call("SubmitJob", { manifest: struct(manifest(command)) })) as { id: string; run_id: string };
+
+test("a job is submitted, watched to its end, read, listed and cancelled", async () => {
+  await using program = await startGatewayHere();
+  using jobs = grpcClient(grpcAddress(program.output()), "svc.runtime.v1.JobService");
+  const { id } = await submit(jobs, ["echo", "hello"]);
+  const events: Fields[] = [];
+  for await (const event of jobs.stream("WatchJob", { job_id: id })) events.push(event);
+  assert.equal(events.at(-1)?.type, "job_completed");
+  assert.deepEqual(
+    events.map(({ event_id }) => Number(event_id)),
+    events.map((_event, i) => i + 1),
+  );
+  const later: Fields[] = [];
+  const after_event_id = String(events.length - 2);
+  for await (const event of jobs.stream("WatchJob", { job_id: id, after_event_id })) later.push(event);
+  assert.deepEqual(later, events.slice(-2));
+  const { job, agents } = await jobs.call("GetJob", { job_id: id });
+  assert.equal(job.status, "completed");
+  assert.deepEqual(
+    agents.map(({ agent_id, status }: Fields) => [agent_id, status]),
+    [["work", "done"]],
+  );
+  const { id: second } = await submit(jobs, ["sleep", "1000"]);
+  assert.equal((await jobs.call("CancelJob", { job_id: second })).status, "cancelled");
+  const { data } = await jobs.call("ListJobs", { include_terminal: true, limit: 10 });
+  assert.deepEqual(data.map(({ job_id }: Fields) => job_id).sort(), [id, second].sort());
+  await refused(jobs.call("GetJob", { job_id: "nobody" }), status.NOT_FOUND, "not_found");
+  await refused(jobs.call("CancelJob", { job_id: id }), status.INVALID_ARGUMENT, "validation_failed");
+  await refused(jobs.call("SubmitJob", {}), status.INVALID_ARGUMENT, "validation_failed");
+});
+
+test("a watch that its client leaves has left the server too", async () => {
+  await using program = await startGatewayHere();
+  using jobs = grpcClient(grpcAddress(program.output()), "svc.runtime.v1.JobService");
+  const { id } = await submit(jobs, ["sleep", "1000"]);
+  const readers = async () => {
+    const { text } = await ask(program, "GET", "/metrics", { headers: { accept: "text/plain" } });
+    return Number(/^troupe_sse_subscribers (\d+)$/m.exec(text)?.[1]);
+  };
+  for await (const { type } of jobs.stream("WatchJob", { job_id: id })) {
+    if (type !== "executor_lease_acquired") continue;
+    assert.equal(await readers(), 1);
+    break;
+  }
+  await until("the stream has no readers", async () => (await readers()) === 0);
+  await jobs.call("CancelJob", { job_id: id });
+});
+
+test("a schedule is made, changed by who knows it, paused, resumed, dispatched and deleted", async () => {
+  await using program = await startGatewayHere();
+  const jobId = await createJob(program, manifest(["true"]));
+  using schedules = grpcClient(grpcAddress(program.output()), "svc.runtime.v1.ScheduleService");
+  const { schedule } = await schedules.call("Create", {
+    name: "each morning",
+    target: { job_id: jobId },
+    cron: { expressions: ["0 9 * * *"], timezone: "Europe/Berlin" },
+    inputs: struct({ topic: "bees" }),
+  });
+  const { schedule_id } = schedule;
+  assert.equal(schedule.cron.timezone, "Europe/Berlin");
+  assert.equal(schedule.next_runs.length, 5);
+  const http = await ask(program, "GET", `/schedules/${schedule_id}`);
+  const etag = http.headers.get("etag")!;
+  const changes = struct({ cron: { timezone: "UTC" } });
+  const changed = await schedules.call("Update", { schedule_id, etag, changes });
+  assert.equal(changed.schedule.cron.timezone, "UTC");
+  const stale = schedules.call("Update", { schedule_id, etag: '"schedule-0"', changes });
+  await refused(stale, status.ABORTED, "precondition_failed");
+  await refused(
+    schedules.call("Update", { schedule_id, changes }),
+    status.INVALID_ARGUMENT,
+    "precondition_required",
+  );
+  assert.equal((await schedules.call("Pause", { schedule_id })).schedule.status, "paused");
+  assert.equal((await schedules.call("Resume", { schedule_id })).schedule.status, "active");
+  const key = { "idempotency-key": "once" };
+  const first = await schedules.call("Dispatch", { schedule_id }, key);
+  assert.deepEqual(await schedules.call("Dispatch", { schedule_id }, key), first);
+  const { items } = await schedules.call("List", { kind: "cron", page_size: 10 });
+  assert.deepEqual(
+    items.map((one: Fields) => one.schedule_id),
+    [schedule_id],
+  );
+  const now = await ask(program, "GET", `/schedules/${schedule_id}`);
+  assert.equal((await schedules.call("GetStatus", { schedule_id })).schedule.counts.dispatched, 1);
+  await schedules.call("Delete", { schedule_id, etag: now.headers.get("etag")! });
+  await refused(schedules.call("GetStatus", { schedule_id }), status.NOT_FOUND, "schedule_not_found");
+});
+
+test("what is wrong with a request is told field by field", async () => {
+  await using program = await startGatewayHere();
+  const { details } = await json(program, "ScheduleService/Create", { cron: { expressions: ["never"] } });
+  assert.deepEqual(
+    details.map(({ type, debug }: Fields) => [type, debug.reason ?? debug.fieldViolations[0].field]),
+    [
+      ["google.rpc.ErrorInfo", "validation_failed"],
+      ["google.rpc.BadRequest", "/cron/expressions/0"],
+    ],
+  );
+});
+
+test("nodes are listed, read and reconciled, and one that is alone says what makes a cluster", async () => {
+  await using program = await startGatewayHere();
+  using nodes = grpcClient(grpcAddress(program.output()), "svc.runtime.v1.NodeService");
+  const { items } = await nodes.call("ListNodes");
+  const { node_id } = items[0];
+  assert.equal(items[0].self, true);
+  assert.deepEqual((await nodes.call("GetNode", { node_id })).node.node_id, node_id);
+  assert.deepEqual((await nodes.call("ReconcileNode", { node_id, fix: true })).differences, []);
+  for (const method of ["DrainNode", "CancelNodeDrain", "GetNodeDrainStatus"])
+    await refused(nodes.call(method, { node_id }), status.FAILED_PRECONDITION, "not_clustered");
+  const maintenance = nodes.call("SetNodeMaintenance", { node_id, enabled: true });
+  await refused(maintenance, status.FAILED_PRECONDITION, "not_clustered");
+});
+
+test("services are listed and resolved", async () => {
+  await using program = await startGatewayHere();
+  using services = grpcClient(grpcAddress(program.output()), "svc.runtime.v1.ServiceService");
+  using jobs = grpcClient(grpcAddress(program.output()), "svc.runtime.v1.JobService");
+  await refused(services.call("ResolveService", { name: "index" }), status.NOT_FOUND, "service_not_found");
+  // The gateway's own.
+  const port = Number(new URL(program.url).port);
+  const graph = { ...manifest(["sleep", "1000"]), services: [{ name: "index", port }] };
+  const { id } = await jobs.call("SubmitJob", { manifest: struct(graph) });
+  await until("the service is passing", async () => {
+    const { items } = await services.call("ListServices", { name: "index", status: "passing" });
+    return items.length === 1;
+  });
+  const { service } = await services.call("ResolveService", { name: "index" });
+  assert.deepEqual([service.name, service.port, service.status], ["index", port, "passing"]);
+  await jobs.call("CancelJob", { job_id: id });
+});
+
+test("with a token nobody is served without it, and what is wrong is said in the caller's protocol", async () => {
+  await using program = await startGatewayHere({ env: { SVC_API_TOKEN: TOKEN } });
+  const address = grpcAddress(program.output());
+  for (const token of [undefined, "another-token-of-16"]) {
+    using nodes = grpcClient(address, "svc.runtime.v1.NodeService", token === undefined ? {} : { token });
+    const error = await failure(nodes.call("ListNodes"));
+    assert.equal(error.code, status.UNAUTHENTICATED);
+    assert.match(error.details, /SVC_API_TOKEN/);
+    using health = grpcClient(address, "grpc.health.v1.Health", token === undefined ? {} : { token });
+    assert.equal((await failure(health.call("Check"))).code, status.UNAUTHENTICATED);
+  }
+  assert.equal((await json(program, "NodeService/ListNodes", {})).code, "unauthenticated");
+  for (const name of ["Node", "Job"]) {
+    using client = grpcClient(address, `svc.runtime.v1.${name}Service`, { token: TOKEN });
+    await client.call(`List${name}s`);
+  }
+});
+
+test("with TLS it is served over TLS only, and to those with a certificate where one is asked for", {
+  skip: hasOpenssl() ? false : "there is no openssl",
+}, async () => {
+  using authority = makeAuthority();
+  const server = authority.files("DNS:localhost");
+  const client = authority.files("DNS:client");
+  const [ca, clientKey, clientCert] = [server.ca, client.key, client.cert].map((file) => readFileSync(file));
+  for (const asked of [{}, { SVC_TLS_CLIENT_CA: server.ca }]) {
+    const env = { SVC_TLS_CERT: server.cert, SVC_TLS_KEY: server.key, ...asked };
+    await using program = await startGatewayHere({ env });
+    const address = grpcAddress(program.output());
+    const known = credentials.createSsl(ca, clientKey, clientCert);
+    using trusted = grpcClient(address, "svc.runtime.v1.NodeService", { channel: known });
+    assert.equal((await trusted.call("ListNodes")).items.length, 1);
+    using unknown = grpcClient(address, "svc.runtime.v1.NodeService", {
+      channel: credentials.createSsl(ca!),
+    });
+    if ("SVC_TLS_CLIENT_CA" in asked) await failure(unknown.call("ListNodes"));
+    else await unknown.call("ListNodes");
+    using plain = grpcClient(address, "svc.runtime.v1.NodeService");
+    await failure(plain.call("ListNodes"));
+  }
+});
+
+test("a certificate and a key that do not fit together end the start", {
+  skip: hasOpenssl() ? false : "there is no openssl",
+}, async () => {
+  using authority = makeAuthority();
+  const [one, other] = [authority.files("IP:127.0.0.1"), authority.files("IP:127.0.0.1")];
+  await assert.rejects(
+    startGatewayHere({ env: { SVC_TLS_CERT: one.cert, SVC_TLS_KEY: other.key } }),
+    /SVC_TLS_CERT/,
+  );
+});
+
+test("pages of other sites are refused", async () => {
+  await using program = await startGatewayHere({ env: { SVC_CORS_ORIGINS: "https://console.example.org" } });
+  const headers = { origin: "https://evil.example.org" };
+  assert.equal((await json(program, "NodeService/ListNodes", {}, headers)).code, "permission_denied");
+  const renamed = { host: "evil.example.org" };
+  assert.equal((await json(program, "NodeService/ListNodes", {}, renamed)).code, "permission_denied");
+});
+
+test("health and reflection answer, for buf too", async () => {
+  await using program = await startGatewayHere();
+  const address = grpcAddress(program.output());
+  using health = grpcClient(address, "grpc.health.v1.Health");
+  assert.equal((await health.call("Check", { service: "svc.runtime.v1.JobService" })).status, "SERVING");
+  assert.equal((await failure(health.call("Check", { service: "nobody" }))).code, status.NOT_FOUND);
+  const buf = join(import.meta.dirname, "../../node_modules/.bin/buf");
+  const words = ["curl", "--http2-prior-knowledge", "--protocol", "grpc"];
+  const { stdout } = await run(buf, [...words, "--list-methods", `http://${address}`]);
+  const methods = protocol.flatMap(({ service }) =>
+    service.methods.map(({ name }) => `${service.typeName}/${name}`),
+  );
+  assert.deepEqual(stdout.trim().split("\n").sort(), methods.sort());
+  const called = await run(buf, [
+    ...words,
+    "-d",
+    "{}",
+    `http://${address}/svc.runtime.v1.NodeService/ListNodes`,
+  ]);
+  assert.equal(JSON.parse(called.stdout).items.length, 1);
+});
+
+test("what is too large, unknown or no HTTP at all is refused, and the port serves on", async () => {
+  await using program = await startGatewayHere({ env: { SVC_BODY_MAX_BYTES: "65536" } });
+  const address = grpcAddress(program.output());
+  using jobs = grpcClient(address, "svc.runtime.v1.JobService");
+  const large = jobs.call("SubmitJob", { manifest: struct({ ...manifest([]), note: "x".repeat(100_000) }) });
+  assert.equal((await failure(large)).code, status.RESOURCE_EXHAUSTED);
+  const answer = await fetch(`http://${address}/svc.runtime.v1.JobService/Nothing`, { method: "POST" });
+  assert.equal(answer.status, 404);
+  const [host, port] = address.split(":");
+  for (const bytes of ["PRI * HTTP/2.0\r\n\r\nnonsense", "\x16\x03\x01\x00", "GET\r\n\r\n"]) {
+    const socket = connect(Number(port), host);
+    socket.on("error", () => {});
+    socket.write(bytes);
+    socket.resume();
+    await new Promise((resolve) => {
+      socket.once("close", resolve);
+      socket.end();
+    });
+  }
+  await jobs.call("ListJobs");
+});
+
+async function json(
+  program: { output(): string },
+  method: string,
+  body: object,
+  headers: Record<string, string> = {},
+): Promise<Fields> {
+  const path = `/svc.runtime.v1.${method}`;
+  const [host, port] = grpcAddress(program.output()).split(":");
+  const asked = {
+    method: "POST",
+    host,
+    port,
+    path,
+    headers: { "content-type": "application/json", ...headers },
+  };
+  const sent = request(asked).end(JSON.stringify(body));
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  return JSON.parse((await answer.toArray()).join("")) as Fields;
+}
