@@ -19,6 +19,7 @@ import type { JobStatus } from "../engine/journal.ts";
 import type { AgentEnds } from "../engine/tally.ts";
 import type { Page } from "../lib/page.ts";
 import type { OperationWrites } from "../operations/records.ts";
+import type { EventRecords, EventWrites } from "../schedules/event-records.ts";
 import type { ScheduleRecords, ScheduleWrites } from "../schedules/records.ts";
 import type { PortWrites } from "../web/records.ts";
 
@@ -172,6 +173,7 @@ export interface IdempotencyRecord {
 /** Reads of committed state. */
 export interface GatewayRecords extends ScheduleRecords {
   write<T>(work: (writes: GatewayWrites) => Promise<T>): Promise<T>;
+  readonly events: EventRecords;
 
   /** Null when there is none, or it was deleted. */
   job(jobId: string): Promise<JobView | null>;
@@ -224,6 +226,7 @@ export interface GatewayWrites extends Pick<GatewayRecords, "job" | "run"> {
   /** Only of a database that several programs share. */
   readonly nodes: NodeWrites;
   readonly schedules: ScheduleWrites;
+  readonly events: EventWrites;
 
   /** Does a part of the work that may fail alone: one that throws leaves nothing, and the others continue. */
   apart<T>(work: () => Promise<T>): Promise<T>;

@@ -6,6 +6,7 @@
 
 import type { JsonObject } from "../engine/json.ts";
 import type { Page } from "../lib/page.ts";
+import type { EventFilter } from "./event-filter.ts";
 
 /** Repeats. */
 export interface CronRule {
@@ -24,8 +25,26 @@ export interface DelayedRule {
   readonly atMs: number;
 }
 
-export type Rule = CronRule | DelayedRule;
+/** When an event comes. */
+export interface EventRule {
+  readonly kind: "event";
+  /** Of the events. */
+  readonly type: string;
+  /** Each must let an event pass. */
+  readonly filters: readonly EventFilter[];
+  /** A run starts for the last of several events, when none has come for so long. */
+  readonly debounceSeconds: number | null;
+  /** After the start of a run, events start none for so long. */
+  readonly throttleSeconds: number | null;
+  /** A run starts for several events: when there are `max`, or `seconds` after the first. */
+  readonly batch: { readonly max: number; readonly seconds: number } | null;
+}
 
+/** By the clock. */
+export type TimeRule = CronRule | DelayedRule;
+export type Rule = TimeRule | EventRule;
+
+export const scheduleKinds = ["cron", "delayed", "event"] as const satisfies readonly Rule["kind"][];
 export type ScheduleKind = Rule["kind"];
 
 export const scheduleStates = ["active", "paused", "completed", "failed"] as const;
@@ -89,12 +108,18 @@ export interface Schedule extends ScheduleSettings, ScheduleCounts {
   readonly status: ScheduleStatus;
   /** Why it is paused or failed, if it was not asked for. */
   readonly statusReason: string | null;
-  /** The next due time by the rule; null when there is none. */
+  /** The next due time by the rule, or when waiting events are due; null when there is none. */
   readonly dueAtMs: number | null;
   /** When there is something to do for it: the due time with its jitter; 0 for a run that has waited for the one before. */
   readonly nextRunAtMs: number | null;
-  /** The due time whose run waits for the end of the one before (queue_one). */
+  /** The due time whose run waits for the end of the one before (queue_one); of events, when the run could have begun. */
   readonly queuedDueAtMs: number | null;
+  /** Events that runs are still to be started for. */
+  readonly waitingEvents: number;
+  /** Bytes of their payloads. */
+  readonly waitingBytes: number;
+  /** Until then events start no runs (throttleSeconds). */
+  readonly throttledUntilMs: number | null;
   readonly lastDispatch: Dispatch | null;
   readonly failuresInARow: number;
   /** From 1; each change of the definition adds one. */

@@ -17,6 +17,7 @@ import { purgeDeleted } from "./retention.ts";
 import { runReads, runWrites } from "./runs.ts";
 import { scheduleReads, scheduleWrites } from "./schedules.ts";
 import type { Schema } from "./schema.generated.ts";
+import { eventReads, eventWrites } from "./trigger-events.ts";
 
 /**
  * @param soon the clock's: when a group of writes is closed
@@ -30,6 +31,7 @@ export function sqlGatewayRecords(database: Database, soon: Clock["soon"], node 
     ...idempotencyReads(database),
     ...bundleReads(database),
     ...scheduleReads(database),
+    events: eventReads(database),
     write: (work) => group.run((db) => work(writesIn(db, node))),
     purgeDeleted: (limit) => database.transaction((db) => purgeDeleted(db, limit)),
   };
@@ -42,6 +44,7 @@ function writesIn(db: Transaction<Schema>, node: string): GatewayWrites {
     ports: portWrites(db, node),
     nodes: nodeWrites(db),
     schedules: scheduleWrites(db),
+    events: eventWrites(db),
     apart: (work) => atSavepoint(db, work),
     ...definitionWrites(db),
     ...runWrites(db),

@@ -32,6 +32,9 @@ const columns = columnsOf<Schema["schedules"], Schedule>({
   dueAtMs: "due_at",
   nextRunAtMs: "next_run_at",
   queuedDueAtMs: "queued_due_at",
+  waitingEvents: "waiting_events",
+  waitingBytes: "waiting_bytes",
+  throttledUntilMs: "throttled_until",
   lastDispatch: json("last_dispatch_json"),
   failuresInARow: "failures_in_a_row",
   dispatched: "dispatched",
@@ -47,6 +50,7 @@ const columns = columnsOf<Schema["schedules"], Schedule>({
 const toRow = (schedule: Schedule): Schema["schedules"] => ({
   ...columns.toRow(schedule),
   kind: schedule.rule.kind,
+  event_type: schedule.rule.kind === "event" ? schedule.rule.type : null,
 });
 
 const schedules = (db: Db) => db.selectFrom("schedules").selectAll();

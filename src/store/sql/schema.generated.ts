@@ -73,6 +73,14 @@ export interface Schema {
     status: string;
     retried_at: number | null;
   };
+  event_matches: {
+    seq: number;
+    schedule_id: string;
+    skipped: string | null;
+    run_id: string | null;
+    reason: string | null;
+    waiting: number;
+  };
   events: {
     job_id: string;
     first_seq: number;
@@ -288,6 +296,10 @@ export interface Schema {
     version: number;
     created_at: number;
     updated_at: number;
+    event_type: string | null;
+    waiting_events: number;
+    waiting_bytes: number;
+    throttled_until: number | null;
   };
   schema_migrations: {
     name: string;
@@ -302,5 +314,13 @@ export interface Schema {
     state_json: string;
     message_json: string;
     checksum: number | null;
+  };
+  trigger_events: {
+    seq: number;
+    event_id: string;
+    type: string;
+    source: string | null;
+    payload_json: string;
+    received_at: number;
   };
 }
