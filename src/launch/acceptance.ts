@@ -48,6 +48,8 @@ export interface AcceptanceParts {
 export interface AskedRun {
   readonly inputs: JsonObject;
   readonly configOverrides: JsonObject | null;
+  /** Whether parts of the inputs are not known yet: nothing is checked then that looks at them. */
+  readonly isTemplate?: boolean;
 }
 
 /** A run that may be accepted. */
@@ -90,7 +92,10 @@ export class Acceptance {
    *   `requirements_not_met`, `resource_unsatisfiable`, `no_free_port`; `conflict` when the job's content is gone; `blueprint_busy` while its blueprint
    *   is being removed; for a job that is not ready what Blueprints.forJob throws
    */
-  async check(job: JobDefinition, { inputs, configOverrides }: AskedRun): Promise<AcceptableRun> {
+  async check(
+    job: JobDefinition,
+    { inputs, configOverrides, isTemplate = false }: AskedRun,
+  ): Promise<AcceptableRun> {
     const closed = this.#parts.closed();
     if (closed !== null) throw new DomainError("unavailable", closed);
     const blueprintId = blueprintOf(job);
@@ -105,7 +110,8 @@ export class Acceptance {
     const overrides =
       configOverrides === null ? null : await this.#encryptedOverrides(job, configOverrides, paths);
     const encryptedInputs = asEncrypted(await this.#parts.secrets.encryptInputs(inputs, { paths }));
-    const ports = await this.#portsAfterCheck(job, found, { inputs, configOverrides: overrides });
+    const asked = { inputs, configOverrides: overrides };
+    const ports = isTemplate ? null : await this.#portsAfterCheck(job, found, asked);
     return {
       graphId: graph.graphId,
       agentsTotal: graph.nodes.length,

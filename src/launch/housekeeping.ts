@@ -1,5 +1,5 @@
-// What the gateway's records need from time to time: it removes expired idempotency responses, old operations, what
-// deleted jobs have left, and nodes that are gone for good. Of several programs that share the records one does it at a
+// What the gateway's records need from time to time: it removes expired idempotency responses, old operations and events,
+// what deleted jobs have left, and nodes that are gone for good. Of several programs that share the records one does it at a
 // time; each removes what was prepared in its own home for runs that have ended elsewhere.
 
 import type { Clock, EngineLog } from "../engine/ports.ts";
@@ -13,6 +13,11 @@ const ON_DUTY_MS = EVERY_MS - 30_000;
 const RECORDS_PER_STEP = 1_000;
 /** Each may have a few thousand events. */
 const OPERATIONS_PER_STEP = 10;
+/** Events, and the period in which an event_id is known again; of more, the newest. */
+const EVENT_DAYS = 7;
+const EVENTS_MAX = 1_000_000;
+/** Each may have 256 KiB. */
+const EVENTS_PER_STEP = 100;
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
 export interface HousekeepingParts {
@@ -49,7 +54,7 @@ export class Housekeeping {
       .catch((error: unknown) => {
         this.#parts.log.warn(
           { error: String(error) },
-          "expired idempotency records and old operations could not all be removed yet",
+          "expired idempotency records, old operations and events could not all be removed yet",
         );
       })
       .then(() => {
@@ -63,6 +68,7 @@ export class Housekeeping {
       definitions.purge();
       await this.#forgetAnswers();
       await this.#forgetOperations();
+      await this.#forgetEvents();
       await forgetNodes();
     }
     await sweepHome();
@@ -86,6 +92,12 @@ export class Housekeeping {
     if (retentionDays === 0) return;
     const beforeMs = clock.nowMs() - retentionDays * DAY_MS;
     await this.#inSteps(() => operations.forgetOperations(beforeMs, OPERATIONS_PER_STEP));
+  }
+
+  async #forgetEvents(): Promise<void> {
+    const { records, clock } = this.#parts;
+    const beforeMs = clock.nowMs() - EVENT_DAYS * DAY_MS;
+    await this.#inSteps(() => records.events.forgetEvents(beforeMs, EVENTS_MAX, EVENTS_PER_STEP));
   }
 
   /** Small ones, so that others write in between. */

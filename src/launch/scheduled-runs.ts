@@ -1,13 +1,16 @@
 // Runs that schedules start (src/schedules): whose they are, what they are given, and how they are cancelled.
 
-import type { JsonObject } from "../engine/json.ts";
+import { isoTime } from "../engine/event.ts";
+import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
-import type { Schedule } from "../schedules/records.ts";
-import { runIdOf } from "../schedules/rule.ts";
-import type { RunStarts } from "../schedules/scheduler.ts";
+import type { Rule, Schedule } from "../schedules/records.ts";
+import { runIdOf, runIdOfEvent } from "../schedules/rule.ts";
+import type { Cause, RunStarts } from "../schedules/run-starts.ts";
 import type { Given, ScheduleTarget } from "../schedules/schedules.ts";
+import { filled, hasTemplate } from "../schedules/templates.ts";
+import { seenEvent } from "../schedules/trigger-events.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
-import type { Acceptance } from "./acceptance.ts";
+import { type Acceptance, inputsRefused } from "./acceptance.ts";
 import type { CreatedJob, Definitions } from "./definitions.ts";
 import type { Launcher } from "./launcher.ts";
 import type { GatewayWrites, JobDefinition } from "./records.ts";
@@ -29,15 +32,26 @@ export class ScheduledRuns implements RunStarts<GatewayWrites> {
     this.#parts = parts;
   }
 
-  async prepare({ scheduleId, jobId, inputs, configOverrides }: Schedule, dueAtMs: number | null) {
+  async prepare(schedule: Schedule, cause: Cause) {
     const { runs, secrets } = this.#parts;
+    const { scheduleId, jobId, rule, configOverrides } = schedule;
+    const runId = runIdFor(scheduleId, cause);
     return runs.prepare(jobId, {
-      ...(dueAtMs !== null && { runId: runIdOf(scheduleId, dueAtMs) }),
-      inputs: await secrets.decrypt(inputs),
+      ...(runId !== null && { runId }),
+      inputs: this.#filled(await secrets.decrypt(schedule.inputs), rule, cause),
       configOverrides: configOverrides === null ? null : await secrets.decrypt(configOverrides),
-      trigger: { kind: "schedule", id: scheduleId },
+      trigger: { kind: rule.kind === "event" ? "event" : "schedule", id: scheduleId },
       trace: null,
     });
+  }
+
+  #filled(inputs: JsonObject, rule: Rule, cause: Cause): JsonObject {
+    if (!hasTemplate(inputs)) return inputs;
+    const nowMs = this.#parts.clock.nowMs();
+    const atMs = cause.kind === "time" ? cause.dueAtMs : nowMs;
+    const given = filled(inputs, { event: eventOf(rule, cause), dueAt: isoTime(atMs) });
+    if (isObject(given)) return given;
+    throw inputsRefused(["the event has no object where inputs are taken from"]);
   }
 
   async isStarted(writes: GatewayWrites, { scheduleId }: Schedule, dueAtMs: number): Promise<boolean> {
@@ -87,10 +101,27 @@ export class ScheduledRuns implements RunStarts<GatewayWrites> {
   }
 
   async #check(job: JobDefinition, given: Given): Promise<Given> {
-    const { inputsJson, configOverridesJson } = await this.#parts.acceptance.check(job, given);
+    const isTemplate = hasTemplate(given.inputs);
+    const { inputsJson, configOverridesJson } = await this.#parts.acceptance.check(job, {
+      ...given,
+      isTemplate,
+    });
     return {
       inputs: JSON.parse(inputsJson) as JsonObject,
       configOverrides: configOverridesJson === null ? null : (JSON.parse(configOverridesJson) as JsonObject),
     };
   }
+}
+
+function runIdFor(scheduleId: string, cause: Cause): string | null {
+  if (cause.kind === "hand") return null;
+  if (cause.kind === "time") return runIdOf(scheduleId, cause.dueAtMs);
+  const last = cause.events.at(-1);
+  return last === undefined ? null : runIdOfEvent(scheduleId, last);
+}
+
+/** What templates are filled from; null: it was no event that started the run. */
+function eventOf(rule: Rule, cause: Cause): JsonValue {
+  const events = (cause.kind === "events" ? cause.events : []).map((event) => ({ ...seenEvent(event) }));
+  return rule.kind === "event" && rule.batch !== null ? { events } : (events[0] ?? null);
 }

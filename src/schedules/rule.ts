@@ -9,7 +9,9 @@ import { createHash } from "node:crypto";
 import { Cron } from "croner";
 import cronstrue from "cronstrue";
 import { timeId } from "../engine/ids.ts";
-import type { CronRule, Rule } from "./records.ts";
+import { describeEvents } from "./event-filter.ts";
+import type { EventContent } from "./event-records.ts";
+import type { CronRule, EventRule, Rule } from "./records.ts";
 
 /** Most due times that are looked at one by one. */
 export const MISSED_MAX = 100;
@@ -55,12 +57,14 @@ export function dueAfter(rule: Rule, afterMs: number): number | null {
 
 /** The next due times behind `afterMs`, at most `limit`. */
 export function duesAfter(rule: Rule, afterMs: number, limit: number): readonly number[] {
+  if (rule.kind === "event") return [];
   if (rule.kind === "delayed") return rule.atMs > afterMs ? [rule.atMs] : [];
   return duesFrom(rule, afterMs, next, Math.min).take(limit).toArray();
 }
 
 /** The last due times from `fromMs` to `untilMs`, at most `limit`; oldest first. */
 export function duesBetween(rule: Rule, fromMs: number, untilMs: number, limit: number): readonly number[] {
+  if (rule.kind === "event") return [];
   if (rule.kind === "delayed") return fromMs <= rule.atMs && rule.atMs <= untilMs ? [rule.atMs] : [];
   const dues: number[] = [];
   // What croner finds is before its reference, of which it takes whole seconds.
@@ -98,7 +102,7 @@ function* duesFrom(
 
 /** When a run is started for a due time. */
 export function startOf(scheduleId: string, rule: Rule, dueAtMs: number): number {
-  if (rule.kind === "delayed" || rule.jitterSeconds === 0) return dueAtMs;
+  if (rule.kind !== "cron" || rule.jitterSeconds === 0) return dueAtMs;
   const chance = digestOf(scheduleId, dueAtMs).readUInt32BE(0) / 2 ** 32;
   return dueAtMs + Math.floor(chance * rule.jitterSeconds * 1_000);
 }
@@ -108,15 +112,27 @@ export function runIdOf(scheduleId: string, dueAtMs: number): string {
   return `run_${timeId(dueAtMs, digestOf(scheduleId, dueAtMs))}`;
 }
 
-const digestOf = (scheduleId: string, dueAtMs: number) =>
-  createHash("sha256").update(`${scheduleId} ${dueAtMs}`).digest();
+/** The id of the run of an event, or of the batch that it is the last of: no second one can be started for it. */
+export function runIdOfEvent(scheduleId: string, { eventId, receivedAtMs }: EventContent): string {
+  return `run_${timeId(receivedAtMs, digestOf(scheduleId, eventId))}`;
+}
+
+const digestOf = (scheduleId: string, of: number | string) =>
+  createHash("sha256").update(`${scheduleId} ${of}`).digest();
 
 /** The rule in plain English. */
 export function describeRule(rule: Rule): string {
+  if (rule.kind === "event") return `${describeEvents(rule.type, rule.filters)}${describePace(rule)}`;
   if (rule.kind === "delayed") return `Once, at ${new Date(rule.atMs).toISOString()}`;
   const texts = rule.expressions.map(describeExpression);
   const jitter = rule.jitterSeconds === 0 ? "" : `, up to ${rule.jitterSeconds} s later`;
   return `${texts.join("; and ")} (${rule.timezone})${jitter}`;
+}
+
+function describePace({ debounceSeconds, throttleSeconds, batch }: EventRule): string {
+  if (debounceSeconds !== null) return `, once none has come for ${debounceSeconds} s`;
+  if (throttleSeconds !== null) return `, at most once in ${throttleSeconds} s`;
+  return batch === null ? "" : `; up to ${batch.max} of them together, after ${batch.seconds} s at most`;
 }
 
 /** An expression that is known to the one library and not to the other stands for itself. */

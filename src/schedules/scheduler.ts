@@ -8,10 +8,23 @@
 //   ROUND_MS by the program on duty.
 
 import type { Clock, EngineLog } from "../engine/ports.ts";
-import { DomainError } from "../lib/domain-error.ts";
 import { WorkQueue } from "../operations/work-queue.ts";
-import type { Schedule, ScheduleRecords, ScheduleWrites } from "./records.ts";
+import { EventQueue } from "./event-queue.ts";
+import type { EventRecords } from "./event-records.ts";
+import { isOfEvents } from "./event-step.ts";
+import type { Schedule, ScheduleRecords } from "./records.ts";
+import {
+  afterCommit,
+  preparedOrRefused,
+  type RunStarts,
+  type SchedulerWrites,
+  type StartedRun,
+  type Taken,
+  type Written,
+  writeStart,
+} from "./run-starts.ts";
 import { changed, failed, freed, step, succeeded } from "./step.ts";
+import type { Emitted } from "./trigger-events.ts";
 
 const ROUND_MS = 30_000;
 const BEHIND_MS = 2_000;
@@ -22,33 +35,11 @@ const DUE_AGAIN_MS = 20;
 const PAGE = 500;
 const STARTS_AT_ONCE = 32;
 
-/** The run of a due time that is about to be started. */
-export interface StartedRun {
-  readonly runId: string;
-  readonly runtimeJobId: string;
-}
-
-/** What starts and cancels runs, in transactions of its own kind. */
-export interface RunStarts<Writes> {
-  /**
-   * Checks everything about a run; writes nothing.
-   *
-   * @param dueAtMs for which there is one run at most; null: it is started by hand
-   * @returns inserts it, in the transaction
-   * @throws DomainError
-   */
-  prepare(schedule: Schedule, dueAtMs: number | null): Promise<(writes: Writes) => Promise<StartedRun>>;
-  /** Whether there is a run of this due time, whatever became of it. */
-  isStarted(writes: Writes, schedule: Schedule, dueAtMs: number): Promise<boolean>;
-  /** To be called when it is on disk. */
-  accepted(runId: string): void;
-  cancel(writes: Writes, runId: string): Promise<void>;
-  /** To be called when that is on disk. */
-  cancelled(jobId: string): void;
-}
-
-export interface SchedulerParts<Writes extends { readonly schedules: ScheduleWrites }> {
-  readonly records: ScheduleRecords & { write<T>(work: (writes: Writes) => Promise<T>): Promise<T> };
+export interface SchedulerParts<Writes extends SchedulerWrites> {
+  readonly records: ScheduleRecords & {
+    readonly events: Pick<EventRecords, "waitingEvents">;
+    write<T>(work: (writes: Writes) => Promise<T>): Promise<T>;
+  };
   readonly starts: RunStarts<Writes>;
   /** Why no run is to begin on this node; null while they are. */
   readonly closed: () => string | null;
@@ -60,8 +51,9 @@ export interface SchedulerParts<Writes extends { readonly schedules: ScheduleWri
   readonly log: EngineLog;
 }
 
-export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
+export class Scheduler<Writes extends SchedulerWrites> {
   readonly #parts: SchedulerParts<Writes>;
+  readonly #events: EventQueue<Writes>;
   readonly #dispatches: WorkQueue;
   readonly #ends: WorkQueue;
   /** Runs of schedules whose end is looked at when it comes, by their runtime jobs. */
@@ -76,6 +68,7 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
 
   constructor(parts: SchedulerParts<Writes>) {
     this.#parts = parts;
+    this.#events = new EventQueue(parts);
     const { clock, log } = parts;
     this.#dispatches = new WorkQueue({
       what: "the start of a scheduled run",
@@ -126,6 +119,14 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
   started({ runId, runtimeJobId }: StartedRun): void {
     this.#open.set(runtimeJobId, runId);
     this.#parts.starts.accepted(runId);
+  }
+
+  /** To be called when an event is on disk. */
+  emitted({ written }: Emitted): void {
+    for (const one of written) {
+      this.#tell(one);
+      this.changed(one.schedule);
+    }
   }
 
   get #behindMs(): number {
@@ -193,7 +194,7 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
     for (const runtimeJobId of before) if (!open.has(runtimeJobId)) this.#open.delete(runtimeJobId);
   }
 
-  /** Starts what is due of a schedule, one due time after the other. */
+  /** Starts what is due of a schedule, one run after the other. */
   async #advance(scheduleId: string, signal: AbortSignal): Promise<void> {
     const { records, clock, closed } = this.#parts;
     // Of a node that is drained another one starts them, or its own next look.
@@ -201,61 +202,46 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
       const schedule = await records.schedule(scheduleId);
       if (schedule === null) return;
       const nowMs = clock.nowMs();
-      const likely = step(schedule, nowMs, (await records.openRuns(scheduleId, 1)).length > 0);
-      if (likely === null) {
+      const written = isOfEvents(schedule)
+        ? await this.#events.take(schedule, nowMs)
+        : await this.#take(schedule, nowMs);
+      if (written === "nothing") {
         this.changed(schedule);
         return;
       }
-      await this.#take(schedule, nowMs, likely.start);
+      if (written !== "changed") this.#tell(written);
     }
   }
 
-  /** @param likelyStart the due time that a run is started for, if nothing changes until the transaction */
-  async #take(schedule: Schedule, nowMs: number, likelyStart: number | null): Promise<void> {
-    const { records, starts, log } = this.#parts;
-    const prepared = likelyStart === null ? null : await this.#prepared(schedule, likelyStart);
-    const { scheduleId, jobId } = schedule;
-    const done = await records.write(async (writes) => {
+  async #take(schedule: Schedule, nowMs: number): Promise<Taken> {
+    const { records, starts } = this.#parts;
+    const { scheduleId } = schedule;
+    const likely = step(schedule, nowMs, (await records.openRuns(scheduleId, 1)).length > 0);
+    if (likely === null) return "nothing";
+    const { start } = likely;
+    const prepared =
+      start === null ? null : await preparedOrRefused(starts, schedule, { kind: "time", dueAtMs: start });
+    return records.write(async (writes) => {
       const now = await writes.schedules.schedule(scheduleId);
-      if (now === null || now.version !== schedule.version) return null;
+      if (now === null || now.version !== schedule.version) return "changed";
       const hasOpen = (await writes.schedules.openRuns(scheduleId, 1)).length > 0;
-      const isThere = likelyStart !== null && (await starts.isStarted(writes, schedule, likelyStart));
-      const taken = step(now, nowMs, hasOpen, isThere ? likelyStart : null);
+      const isThere = start !== null && (await starts.isStarted(writes, schedule, start));
+      const taken = step(now, nowMs, hasOpen, isThere ? start : null);
       // A run has ended or begun meanwhile, and something else is to be done now.
-      if (taken === null || (!isThere && taken.start !== likelyStart)) return null;
-      const { cancelsOpen, next } = taken;
+      if (taken === null || (!isThere && taken.start !== start)) return "changed";
       const insert = isThere ? null : prepared;
-      if (insert === null || insert instanceof DomainError) {
-        const saved = insert === null ? next : refusedBy(insert, next);
-        await writes.schedules.save(saved);
-        return { next: saved };
-      }
-      const cancelled = cancelsOpen ? await writes.schedules.openRuns(scheduleId, PAGE) : [];
-      for (const runId of cancelled) await starts.cancel(writes, runId);
-      const run = await insert(writes);
-      await writes.schedules.noteRun({ ...run, scheduleId });
-      await writes.schedules.save(withRun(next, run.runId));
-      return { next, run, cancelsOpen };
+      if (insert !== null) return writeStart(writes, starts, { insert, ...taken });
+      await writes.schedules.save(taken.next);
+      return { schedule: taken.next, run: null, hasCancelled: false };
     });
-    if (done === null) return;
-    if (done.run !== undefined) this.started(done.run);
-    if (done.cancelsOpen === true) starts.cancelled(jobId);
-    if (done.next.lastDispatch?.outcome === "failed")
-      log.warn(
-        { schedule_id: scheduleId, reason: done.next.lastDispatch.reason },
-        "a scheduled run was refused",
-      );
   }
 
-  /** @returns the refusal of a run that cannot be started */
-  async #prepared(schedule: Schedule, dueAtMs: number) {
-    try {
-      return await this.#parts.starts.prepare(schedule, dueAtMs);
-    } catch (error) {
-      // It is drained meanwhile, which is no fault of this run.
-      if (!(error instanceof DomainError) || error.code === "unavailable") throw error;
-      return error;
-    }
+  #tell(written: Written): void {
+    const { starts, log } = this.#parts;
+    afterCommit(written, { starts, started: (run) => this.started(run) });
+    const { scheduleId, lastDispatch } = written.schedule;
+    if (lastDispatch?.outcome === "failed")
+      log.warn({ schedule_id: scheduleId, reason: lastDispatch.reason }, "a scheduled run was refused");
   }
 
   async #settle(runId: string): Promise<void> {
@@ -276,25 +262,4 @@ export class Scheduler<Writes extends { readonly schedules: ScheduleWrites }> {
     });
     if (saved !== null) this.changed(saved);
   }
-}
-
-function withRun(schedule: Schedule, runId: string): Schedule {
-  const { lastDispatch } = schedule;
-  return { ...schedule, lastDispatch: lastDispatch === null ? null : { ...lastDispatch, runId } };
-}
-
-function refusedBy({ code, message }: DomainError, next: Schedule): Schedule {
-  const { lastDispatch } = next;
-  const outcome =
-    lastDispatch === null ? null : { ...lastDispatch, outcome: "failed" as const, reason: message };
-  const counted = failed({ ...next, lastDispatch: outcome }, message);
-  if (code !== "job_not_found") return counted;
-  return {
-    ...counted,
-    status: "failed",
-    statusReason: message,
-    dueAtMs: null,
-    nextRunAtMs: null,
-    queuedDueAtMs: null,
-  };
 }

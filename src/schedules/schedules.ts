@@ -6,11 +6,16 @@
 import { mergePatch } from "../bundles/merge.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
-import { DomainError } from "../lib/domain-error.ts";
+import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
-import type { Schedule, ScheduleRecords, ScheduleSettings, ScheduleWrites } from "./records.ts";
-import type { RunStarts, StartedRun } from "./scheduler.ts";
+import { isOfEvents, timedEvents } from "./event-step.ts";
+import type { Rule, Schedule, ScheduleRecords, ScheduleSettings } from "./records.ts";
+import type { RunStarts, SchedulerWrites, StartedRun } from "./run-starts.ts";
 import { changed, timed } from "./step.ts";
+import { templateProblems } from "./templates.ts";
+
+/** Schedules that react to events of one type: all of them are looked at for each event. */
+const LISTENERS_MAX = 1_000;
 
 /** What a run of the job is given; checked, its secrets are encrypted. */
 export type Given = Pick<ScheduleSettings, "inputs" | "configOverrides">;
@@ -26,7 +31,7 @@ export interface ScheduleTarget<Writes> {
   settled(): void;
 }
 
-export interface SchedulesParts<Writes extends { readonly schedules: ScheduleWrites }> {
+export interface SchedulesParts<Writes extends SchedulerWrites> {
   readonly records: ScheduleRecords & { write<T>(work: (writes: Writes) => Promise<T>): Promise<T> };
   readonly starts: Pick<RunStarts<Writes>, "prepare">;
   readonly secrets: ConfigurationSecrets;
@@ -39,7 +44,7 @@ export interface SchedulesParts<Writes extends { readonly schedules: ScheduleWri
 /** What is still to be done of a checked request, in a transaction; `Scheduler.changed` is to be called after its commit. */
 export type InsertSchedule<Writes> = (writes: Writes) => Promise<Schedule>;
 
-export class Schedules<Writes extends { readonly schedules: ScheduleWrites }> {
+export class Schedules<Writes extends SchedulerWrites> {
   readonly #parts: SchedulesParts<Writes>;
 
   constructor(parts: SchedulesParts<Writes>) {
@@ -56,9 +61,9 @@ export class Schedules<Writes extends { readonly schedules: ScheduleWrites }> {
     settings: ScheduleSettings,
   ): Promise<InsertSchedule<Writes>> {
     const { clock, newId } = this.#parts;
-    const given = await target.check(settings);
+    const given = await checked(target, settings, settings.rule);
     const nowMs = clock.nowMs();
-    const schedule = timed(
+    const schedule = timedFrom(
       {
         ...settings,
         ...given,
@@ -71,6 +76,9 @@ export class Schedules<Writes extends { readonly schedules: ScheduleWrites }> {
         dueAtMs: null,
         nextRunAtMs: null,
         queuedDueAtMs: null,
+        waitingEvents: 0,
+        waitingBytes: 0,
+        throttledUntilMs: null,
         lastDispatch: null,
         failuresInARow: 0,
         dispatched: 0,
@@ -89,6 +97,7 @@ export class Schedules<Writes extends { readonly schedules: ScheduleWrites }> {
       const jobId = await target.settle(writes);
       if (jobId === null)
         throw new DomainError("job_not_found", "The job was deleted meanwhile. List the jobs.");
+      await refuseTooMany(writes, settings.rule);
       const inserted = { ...schedule, jobId };
       await writes.schedules.insert(inserted);
       return inserted;
@@ -108,34 +117,41 @@ export class Schedules<Writes extends { readonly schedules: ScheduleWrites }> {
    * @throws DomainError `validation_failed`, `precondition_failed`, `schedule_not_found`
    */
   async update(before: Schedule, patch: Partial<ScheduleSettings>): Promise<Schedule> {
-    const { clock } = this.#parts;
-    const given = await this.#patched(before, patch);
-    const settings: Partial<ScheduleSettings> = { ...patch, ...given };
-    return this.#change(before.scheduleId, (now) => {
-      if (now.revision !== before.revision) throw changedMeanwhile(now);
-      const nowMs = clock.nowMs();
-      const next: Schedule = { ...now, ...settings, revision: now.revision + 1 };
-      const isTimed = patch.rule !== undefined || patch.untilMs !== undefined || patch.maxRuns !== undefined;
-      if (!isTimed || next.status === "failed") return next;
-      const isOver = next.maxRuns !== null && next.dispatched >= next.maxRuns;
-      const revived: Schedule = { ...next, status: next.status === "paused" ? "paused" : "active" };
-      const again = isOver ? revived : timed(revived, nowMs);
-      if (isOver || again.status === "completed") throw neverDue();
-      return again;
+    const settings = { ...patch, ...(await this.#patched(before, patch)) };
+    const { rule } = patch;
+    return this.#parts.records.write(async (writes) => {
+      if (rule !== undefined && typeOf(rule) !== typeOf(before.rule)) await refuseTooMany(writes, rule);
+      return this.#changeIn(writes, before.scheduleId, (now) => {
+        if (now.revision !== before.revision) throw changedMeanwhile(now);
+        return this.#updated(now, settings);
+      });
     });
+  }
+
+  #updated(now: Schedule, settings: Partial<ScheduleSettings>): Schedule {
+    const { rule, untilMs, maxRuns } = settings;
+    const next: Schedule = { ...now, ...settings, revision: now.revision + 1 };
+    const isTimed = rule !== undefined || untilMs !== undefined || maxRuns !== undefined;
+    if (!isTimed || next.status === "failed") return next;
+    const isOver = next.maxRuns !== null && next.dispatched >= next.maxRuns;
+    const revived: Schedule = { ...next, status: next.status === "paused" ? "paused" : "active" };
+    const again = isOver ? revived : timedFrom(revived, this.#parts.clock.nowMs());
+    if (isOver || again.status === "completed") throw neverDue();
+    return again;
   }
 
   async #patched(before: Schedule, patch: Partial<ScheduleSettings>): Promise<Partial<Given>> {
     if (patch.inputs === undefined && patch.configOverrides === undefined) return {};
     const target = await this.#parts.targetOf(before.jobId);
-    return target.check({
+    const given = {
       inputs: await this.#merged(before.inputs, patch.inputs, "/inputs"),
       configOverrides:
         patch.configOverrides === null ||
         (patch.configOverrides === undefined && before.configOverrides === null)
           ? null
           : await this.#merged(before.configOverrides ?? {}, patch.configOverrides, "/config_overrides"),
-    });
+    };
+    return checked(target, given, before.rule);
   }
 
   /** @returns the plain values */
@@ -163,7 +179,7 @@ export class Schedules<Writes extends { readonly schedules: ScheduleWrites }> {
       if (now.status === "active") return now;
       if (now.status !== "paused") throw isOver(now, "resumed");
       const revived = { ...now, status: "active", statusReason: null, failuresInARow: 0 } as const;
-      return { ...timed(revived, this.#parts.clock.nowMs()), revision: now.revision + 1 };
+      return { ...timedFrom(revived, this.#parts.clock.nowMs()), revision: now.revision + 1 };
     });
   }
 
@@ -176,7 +192,7 @@ export class Schedules<Writes extends { readonly schedules: ScheduleWrites }> {
   async prepareDispatch(scheduleId: string): Promise<(writes: Writes) => Promise<StartedRun>> {
     const { clock, starts } = this.#parts;
     const schedule = await this.find(scheduleId);
-    const insert = await starts.prepare(schedule, null);
+    const insert = await starts.prepare(schedule, { kind: "hand" });
     return async (writes) => {
       const now = found(await writes.schedules.schedule(scheduleId), scheduleId);
       const run = await insert(writes);
@@ -200,11 +216,10 @@ export class Schedules<Writes extends { readonly schedules: ScheduleWrites }> {
       const now = found(await writes.schedules.schedule(before.scheduleId), before.scheduleId);
       if (now.revision !== before.revision) throw changedMeanwhile(now);
       await writes.schedules.remove(before.scheduleId);
+      const end = { runId: null, reason: "the schedule was deleted" };
+      if (now.waitingEvents > 0)
+        await writes.events.settleWaiting(now.scheduleId, Number.MAX_SAFE_INTEGER, end);
     });
-  }
-
-  #change(scheduleId: string, change: (now: Schedule) => Schedule): Promise<Schedule> {
-    return this.#parts.records.write((writes) => this.#changeIn(writes, scheduleId, change));
   }
 
   async #changeIn(
@@ -219,6 +234,32 @@ export class Schedules<Writes extends { readonly schedules: ScheduleWrites }> {
     await writes.schedules.save(saved);
     return saved;
   }
+}
+
+/** With the first time that something is to be done, from now on. */
+const timedFrom = (schedule: Schedule, nowMs: number) =>
+  isOfEvents(schedule) ? timedEvents(schedule, nowMs) : timed(schedule, nowMs);
+
+/** @throws DomainError `validation_failed` for templates that cannot be filled, and what the target's check throws */
+function checked<Writes>(target: ScheduleTarget<Writes>, given: Given, rule: Rule): Promise<Given> {
+  const { inputs, configOverrides } = given;
+  const problems = templateProblems(inputs, "/inputs", rule.kind === "event");
+  if (problems.length > 0) throw invalid(problems);
+  return target.check({ inputs, configOverrides });
+}
+
+const typeOf = (rule: Rule) => (rule.kind === "event" ? rule.type : null);
+
+/** @throws DomainError `validation_failed` when as many schedules as are allowed react to events of the rule's type */
+async function refuseTooMany({ events }: SchedulerWrites, rule: Rule): Promise<void> {
+  if (rule.kind !== "event" || (await events.countListeners(rule.type)) < LISTENERS_MAX) return;
+  const message = `${LISTENERS_MAX} schedules react to events of type ${rule.type}, which is the most; delete some, or use another type`;
+  throw invalid([{ path: "/event/type", code: "too_many", message }]);
+}
+
+function invalid(entries: readonly DomainErrorEntry[]): DomainError {
+  const messages = entries.map(({ message }) => message).join("; ");
+  return new DomainError("validation_failed", `Invalid schedule: ${messages}.`, entries);
 }
 
 function found(schedule: Schedule | null, scheduleId: string): Schedule {
@@ -246,7 +287,5 @@ function isOver({ scheduleId, status }: Schedule, wanted: string): DomainError {
 function neverDue(): DomainError {
   const message =
     "no run would ever be started by this rule: its times are over, or behind until or max_runs";
-  return new DomainError("validation_failed", `Invalid schedule: ${message}.`, [
-    { path: "", code: "never_due", message },
-  ]);
+  return invalid([{ path: "", code: "never_due", message }]);
 }

@@ -1,10 +1,11 @@
-// What there is to do for a schedule at a time: a function of the schedule, the time, and whether runs of it are open.
+// What there is to do for a schedule by the clock: a function of the schedule, the time, and whether runs of it are open.
 //
 // - One step is for one due time, and is one transaction. Its result says what is due next, so that a crash in the middle of
 //   many missed times goes on where it stopped.
 // - A due time is missed when nobody has come to it for LATE_MS.
 // - The clock may jump. A time that was stepped over, in whatever direction the clock moved since, does not come again.
 
+import type { DomainError } from "../lib/domain-error.ts";
 import type { Dispatch, Schedule } from "./records.ts";
 import { dueAfter, duesAfter, duesBetween, MISSED_MAX, startOf } from "./rule.ts";
 
@@ -68,7 +69,7 @@ export function succeeded(schedule: Schedule): Schedule {
 }
 
 /** At once, also when the clock is put back now. */
-const AT_ONCE = 0;
+export const AT_ONCE = 0;
 
 /** The schedule when one of its runs has ended, and none is open any more: what waited for that is due. */
 export function freed(schedule: Schedule): Schedule {
@@ -119,7 +120,7 @@ function moveTo(schedule: Schedule, dueAtMs: number | null, nowMs: number): Sche
   return { ...schedule, dueAtMs: null, nextRunAtMs: null, status };
 }
 
-function started(schedule: Schedule, due: number, nowMs: number, cancelsOpen = false): Step {
+export function started(schedule: Schedule, due: number, nowMs: number, cancelsOpen = false): Step {
   const dispatched = schedule.dispatched + 1;
   const isLast = schedule.maxRuns !== null && dispatched >= schedule.maxRuns;
   const next: Schedule = isLast
@@ -132,7 +133,7 @@ function started(schedule: Schedule, due: number, nowMs: number, cancelsOpen = f
   };
 }
 
-const HAS_NOT_ENDED = "the run before has not ended";
+export const HAS_NOT_ENDED = "the run before has not ended";
 const IS_THERE = "a run of this time is there";
 
 function skipped(schedule: Schedule, due: number, nowMs: number, reason: string): Step {
@@ -152,9 +153,32 @@ interface Noted {
 }
 
 /** @returns the next version; the run's id is for who has started it */
-function noted(schedule: Schedule, { due, nowMs, outcome, reason }: Noted): Schedule {
+export function noted(schedule: Schedule, { due, nowMs, outcome, reason }: Noted): Schedule {
   const lastDispatch = { dueAtMs: due, dispatchedAtMs: nowMs, runId: null, outcome, reason: reason ?? null };
   return changed({ ...schedule, lastDispatch }, nowMs);
+}
+
+/** The schedule with the run that was started. */
+export function withRun(schedule: Schedule, runId: string): Schedule {
+  const { lastDispatch } = schedule;
+  return { ...schedule, lastDispatch: lastDispatch === null ? null : { ...lastDispatch, runId } };
+}
+
+/** The schedule behind a start that was refused. @param next behind the start */
+export function refusedBy({ code, message }: DomainError, next: Schedule): Schedule {
+  const { lastDispatch } = next;
+  const outcome =
+    lastDispatch === null ? null : { ...lastDispatch, outcome: "failed" as const, reason: message };
+  const counted = failed({ ...next, lastDispatch: outcome }, message);
+  if (code !== "job_not_found") return counted;
+  return {
+    ...counted,
+    status: "failed",
+    statusReason: message,
+    dueAtMs: null,
+    nextRunAtMs: null,
+    queuedDueAtMs: null,
+  };
 }
 
 export function changed(schedule: Schedule, nowMs: number): Schedule {

@@ -1,0 +1,215 @@
+// Trigger events: something has happened, and schedules that react to it start runs.
+//
+// - An event and what all schedules make of it are one transaction. Runs are checked before it; what has changed until then, and
+//   what is too much at once, waits for the scheduler, which comes to it at once.
+// - An event_id that is known has no effect again: the first answer is given.
+
+import { isoTime } from "../engine/event.ts";
+import type { JsonValue } from "../engine/json.ts";
+import type { Clock } from "../engine/ports.ts";
+import { forEachConcurrent } from "../lib/async.ts";
+import { DomainError } from "../lib/domain-error.ts";
+import { passesAll, type SeenEvent } from "./event-filter.ts";
+import type { EventContent, EventMatch, EventRecords, Listener, MatchedEvent } from "./event-records.ts";
+import { arrive, bytesOf, type EventSchedule, isOfEvents, waitForStart } from "./event-step.ts";
+import type { Schedule, ScheduleRecords } from "./records.ts";
+import {
+  type InsertRun,
+  preparedOrRefused,
+  type RunStarts,
+  type SchedulerWrites,
+  type Written,
+  writeStart,
+} from "./run-starts.ts";
+
+/** More of one event are started by the scheduler. */
+const STARTS_MAX = 32;
+const CHECKS_AT_ONCE = 4;
+
+export interface NewEvent {
+  /** Null: it gets one. */
+  readonly eventId: string | null;
+  readonly type: string;
+  readonly source: string | null;
+  readonly payload: JsonValue;
+}
+
+export interface TriggerEventsParts<Writes extends SchedulerWrites> {
+  readonly records: Pick<ScheduleRecords, "schedule" | "openRuns"> & {
+    readonly events: Pick<EventRecords, "event" | "listeners">;
+  };
+  readonly starts: RunStarts<Writes>;
+  readonly clock: Clock;
+  readonly newId: () => string;
+}
+
+/** An event that is on disk, and what is to be told of it. */
+export interface Emitted {
+  readonly event: MatchedEvent;
+  /** Of schedules, each with its run if one was started. */
+  readonly written: readonly Written[];
+}
+
+/** A transaction in which a part may fail alone. */
+export interface EventTransaction extends SchedulerWrites {
+  apart<T>(work: () => Promise<T>): Promise<T>;
+}
+
+interface Prepared<Writes> {
+  /** Of the schedule that the run was checked for. */
+  readonly revision: number;
+  readonly insert: InsertRun<Writes> | DomainError;
+}
+
+export class TriggerEvents<Writes extends EventTransaction> {
+  readonly #parts: TriggerEventsParts<Writes>;
+
+  constructor(parts: TriggerEventsParts<Writes>) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Checks what an event would start; writes nothing.
+   *
+   * @returns what is still to be done, in a transaction; the scheduler is to be told of the result after its commit
+   */
+  async prepare({ eventId, payload, ...of }: NewEvent): Promise<(writes: Writes) => Promise<Emitted>> {
+    const { records, clock, newId } = this.#parts;
+    const known = eventId === null ? null : await records.events.event(eventId);
+    if (known !== null) return async () => ({ event: known, written: [] });
+    const content: EventContent = {
+      ...of,
+      eventId: eventId ?? `event_${newId()}`,
+      payloadJson: JSON.stringify(payload),
+      receivedAtMs: clock.nowMs(),
+    };
+    const seen = seenEvent(content, payload);
+    const prepared = await this.#prepareStarts(content, seen);
+    return (writes) => this.#write(writes, content, seen, prepared);
+  }
+
+  /** @throws DomainError `event_not_found` */
+  async find(eventId: string): Promise<MatchedEvent> {
+    const event = await this.#parts.records.events.event(eventId);
+    if (event !== null) return event;
+    const detail = `Event ${eventId} was not found: it was not sent, or is older than a week. List the events.`;
+    throw new DomainError("event_not_found", detail);
+  }
+
+  /** Checks the runs that would begin if nothing changed until the transaction; by their schedules. */
+  async #prepareStarts(content: EventContent, seen: SeenEvent) {
+    const { records, starts } = this.#parts;
+    const prepared = new Map<string, Prepared<Writes>>();
+    const listeners = passing(await records.events.listeners(content.type), seen);
+    await forEachConcurrent(listeners.slice(0, STARTS_MAX), CHECKS_AT_ONCE, async ({ scheduleId }) => {
+      const schedule = await records.schedule(scheduleId);
+      if (schedule === null || !isOfEvents(schedule)) return;
+      const hasOpen = (await records.openRuns(scheduleId, 1)).length > 0;
+      if (arrive(schedule, arrived(content), hasOpen)?.kind !== "starts") return;
+      const cause = { kind: "events", events: [content] } as const;
+      const insert = await preparedOrRefused(starts, schedule, cause).catch(ignoreUnavailable);
+      if (insert !== null) prepared.set(scheduleId, { revision: schedule.revision, insert });
+    });
+    return prepared;
+  }
+
+  async #write(
+    writes: Writes,
+    content: EventContent,
+    seen: SeenEvent,
+    prepared: ReadonlyMap<string, Prepared<Writes>>,
+  ): Promise<Emitted> {
+    const known = await writes.events.event(content.eventId);
+    if (known !== null) return { event: known, written: [] };
+    const event = await writes.events.insertEvent(content);
+    const matches: EventMatch[] = [];
+    const written: Written[] = [];
+    for (const { scheduleId } of passing(await writes.events.listeners(content.type), seen)) {
+      const schedule = await writes.schedules.schedule(scheduleId);
+      if (schedule === null || !isOfEvents(schedule)) continue;
+      const done = await this.#react(writes, schedule, content, prepared.get(scheduleId));
+      if (done === null) continue;
+      const match = { seq: event.seq, scheduleId, ...done.match };
+      await writes.events.insertMatch(match);
+      matches.push(match);
+      written.push(done.written);
+    }
+    return { event: { ...event, matches }, written };
+  }
+
+  /** @returns null when the schedule does not react to it */
+  async #react(
+    writes: Writes,
+    schedule: EventSchedule,
+    content: EventContent,
+    prepared: Prepared<Writes> | undefined,
+  ): Promise<{ readonly match: Reaction; readonly written: Written } | null> {
+    const hasOpen = (await writes.schedules.openRuns(schedule.scheduleId, 1)).length > 0;
+    const wanted = arrive(schedule, arrived(content), hasOpen);
+    if (wanted?.kind === "starts" && prepared?.revision === schedule.revision)
+      return this.#start(writes, { ...wanted, insert: prepared.insert });
+    const arrival = wanted?.kind === "starts" ? waitForStart(schedule, arrived(content)) : wanted;
+    if (arrival === null || arrival.kind === "starts") return null;
+    if (arrival.kind === "waits" && arrival.replaces && schedule.waitingEvents > 0)
+      await writes.events.settleWaiting(schedule.scheduleId, Number.MAX_SAFE_INTEGER, {
+        runId: null,
+        reason: "a later event came",
+      });
+    await writes.schedules.save(arrival.next);
+    const reason = arrival.kind === "skipped" ? arrival.reason : null;
+    return {
+      match: { skipped: arrival.skipped, runId: null, reason, isWaiting: arrival.kind === "waits" },
+      written: { schedule: arrival.next, run: null, hasCancelled: false },
+    };
+  }
+
+  /** A run that is refused at the last moment, as one whose job was deleted, leaves its refusal alone. */
+  async #start(
+    writes: Writes,
+    start: {
+      readonly insert: Prepared<Writes>["insert"];
+      readonly cancelsOpen: boolean;
+      readonly next: Schedule;
+    },
+  ) {
+    const { starts } = this.#parts;
+    const written = await writes
+      .apart(() => writeStart(writes, starts, start))
+      .catch((error: unknown) => {
+        if (!(error instanceof DomainError)) throw error;
+        return writeStart(writes, starts, { ...start, insert: error });
+      });
+    const isRefused = written.run === null;
+    const match: Reaction = {
+      skipped: isRefused ? "refused" : null,
+      runId: written.run?.runId ?? null,
+      reason: isRefused ? (written.schedule.lastDispatch?.reason ?? null) : null,
+      isWaiting: false,
+    };
+    return { match, written };
+  }
+}
+
+type Reaction = Omit<EventMatch, "seq" | "scheduleId">;
+
+const arrived = ({ receivedAtMs, payloadJson }: EventContent) => ({
+  nowMs: receivedAtMs,
+  bytes: bytesOf(payloadJson),
+});
+
+const passing = (listeners: readonly Listener[], seen: SeenEvent) =>
+  listeners.filter(({ rule }) => rule.kind === "event" && passesAll(rule.filters, seen));
+
+/** The event as filters and templates see it. @param payload the same, if it was parsed */
+export function seenEvent(
+  { eventId, type, source, payloadJson, receivedAtMs }: EventContent,
+  payload = JSON.parse(payloadJson) as JsonValue,
+): SeenEvent {
+  return { event_id: eventId, type, source, payload, received_at: isoTime(receivedAtMs) };
+}
+
+/** This node is drained: another one starts the run. */
+function ignoreUnavailable(error: unknown): null {
+  if (error instanceof DomainError && error.code === "unavailable") return null;
+  throw error;
+}
