@@ -19,6 +19,7 @@ import { Takeover } from "../operations/takeover.ts";
 import type { Capacity } from "../resources/capacity.ts";
 import { Scheduler } from "../schedules/scheduler.ts";
 import { Schedules } from "../schedules/schedules.ts";
+import { TriggerEvents } from "../schedules/trigger-events.ts";
 import { sqlRecordCounter } from "../store/sql/definitions.ts";
 import { sqlWorkOwners } from "../store/sql/work-owners.ts";
 import { openBlueprints } from "./blueprints.ts";
@@ -151,6 +152,7 @@ export function openGateway(
     clock,
     newId,
   });
+  const triggerEvents = new TriggerEvents({ records, starts: scheduledRuns, clock, newId });
   const takeover = new Takeover({
     ownership,
     records: sqlWorkOwners(store.database),
@@ -181,6 +183,7 @@ export function openGateway(
     launcher,
     schedules,
     scheduler,
+    triggerEvents,
     scheduleTargets: scheduledRuns,
     idempotency: new IdempotentRequests({ records, nowMs: clock.nowMs }),
     paging: new Paging({ key: core.key.derive("page tokens"), nowMs: clock.nowMs }),

@@ -240,6 +240,26 @@ test("the machine's resources, and their limits, are as the document says", asyn
   await judged("PUT", "/resource", { body: { limits: {} } });
 });
 
+test("an event, and a schedule that reacts to it, are as the document says", async () => {
+  const bundleId = await uploaded(graph("reacting", [router("in")]));
+  const { body: job } = await judged("POST", "/jobs", { body: { bundle_id: bundleId } });
+  const filters = [{ path: "/payload/n", op: "gte", value: 1 }];
+  const rule = { type: "document.test", filters, throttle_seconds: 60 };
+  const made = await judged("POST", "/schedules", { body: { job_id: job.job_id, event: rule } });
+  await judged("POST", "/schedules", { body: { job_id: job.job_id, event: { type: "No" } } });
+  const event = { type: "document.test", payload: { n: 1 }, source: "test", event_id: "document-1" };
+  const headers = { "idempotency-key": "event-1" };
+  for (const body of [event, event]) await judged("POST", "/events", { body, headers });
+  const throttled = await judged("POST", "/events", { body: { ...event, event_id: "document-2" } });
+  assert.match(throttled.text, /"throttled"/);
+  await judged("POST", "/events", { body: { type: "" } });
+  await judged("POST", "/events", { body: { ...event, payload: "x".repeat(300_000) } });
+  await judged("GET", "/events?type=document.test&source=test&page_size=1");
+  await judged("GET", "/events?type=No");
+  for (const id of ["document-1", "none"]) await judged("GET", `/events/${id}`);
+  await judged("GET", `/schedules/${made.body.schedule_id}`);
+});
+
 test("the views of the system are as the document says", async () => {
   for (const path of [
     "/health",

@@ -207,6 +207,10 @@ async function schedules(jobId: string): Promise<void> {
   await say("GET", schedule);
   await say("PATCH", schedule, { body: { name: "x" }, headers: { "if-match": "*" } });
   await say("DELETE", schedule, { headers: { "if-match": "*" } });
+  await say("POST", "/api/v1/schedules", { body: { job_id: jobId, event: { type: "public.ids" } } });
+  await say("POST", "/api/v1/events", { body: { type: "public.ids", event_id: "public" } });
+  await say("GET", "/api/v1/events/public");
+  await say("GET", "/api/v1/events");
   await say("POST", `/api/v1/jobs/${jobId}/cancel`);
 }
 

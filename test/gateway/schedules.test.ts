@@ -99,6 +99,7 @@ describe("POST /schedules", () => {
       config_overrides: null,
       cron,
       delayed: null,
+      event: null,
       overlap: "skip",
       missed: "run_once",
       catchup_limit: 100,
@@ -270,7 +271,7 @@ describe("GET /schedules", () => {
     assert.deepEqual(await listed("&status=paused"), [ids[1]]);
     assert.deepEqual(await listed("&kind=cron&status=active"), [ids[4], ids[3], ids[2], ids[0]]);
     assert.deepEqual(await listed("&status=failed"), []);
-    assertProblem(await ask(program, "GET", "/schedules?kind=event"), 400, "invalid_parameter");
+    assertProblem(await ask(program, "GET", "/schedules?kind=none"), 400, "invalid_parameter");
   });
 });
 

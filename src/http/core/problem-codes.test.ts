@@ -15,6 +15,7 @@ const promised: Readonly<Record<number, readonly string[]>> = {
     "blueprint_not_found",
     "bundle_not_found",
     "dead_letter_not_found",
+    "event_not_found",
     "human_request_not_found",
     "job_not_found",
     "node_not_found",

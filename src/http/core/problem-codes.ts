@@ -44,6 +44,7 @@ export const problemCodes = {
     "No operation has this id, or it was removed with age; list the operations.",
   ),
   schedule_not_found: kind(404, "No schedule has this id, or it was removed; list the schedules."),
+  event_not_found: kind(404, "No event has this id, or it is older than a week; list the events."),
   node_not_found: kind(404, "No node has this id, or it was removed; list the nodes."),
   service_not_found: kind(404, "No open run has such a service; list the services there are."),
   method_not_allowed: kind(405, "The path takes other methods; Allow lists them."),

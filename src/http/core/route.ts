@@ -115,6 +115,7 @@ const pathParameters: Readonly<Record<string, { readonly schema: Schema; readonl
     blueprint_id: idOf("blueprint", "blueprint_not_found"),
     operation_id: idOf("operation", "operation_not_found"),
     schedule_id: idOf("schedule", "schedule_not_found"),
+    event_id: idOf("event", "event_not_found"),
     node_id: idOf("node", "node_not_found"),
     request_id: idOf("request", "human_request_not_found"),
     dead_letter_id: idOf("dead letter", "dead_letter_not_found"),

@@ -20,6 +20,7 @@ export const tags = [
   { name: "jobs", description: "Durable definitions of work, made from bundles." },
   { name: "runs", description: "Executions of jobs: control, events, results, files." },
   { name: "schedules", description: "Rules by which runs of jobs are started." },
+  { name: "events", description: "What has happened, and the schedules that react to it." },
   { name: "services", description: "Long-lived processes that open runs offer, found by their names." },
   { name: "runtime", description: "The embedded runtime: what it does, and whether its machine is well." },
   { name: "system", description: "Health, nodes, summaries, metrics." },

@@ -27,6 +27,7 @@ import * as schedules from "../resources/schedules.ts";
 import { ProblemSchema } from "../resources/schemas.ts";
 import { addSharedRoutes, type SharedParts, sharedResources } from "../resources/shared.ts";
 import * as system from "../resources/system.ts";
+import * as triggerEvents from "../resources/trigger-events.ts";
 import * as workflowProgress from "../resources/workflow-progress.ts";
 
 const resources = [
@@ -46,6 +47,7 @@ const resources = [
   runs,
   runStarts,
   schedules,
+  triggerEvents,
   events,
   results,
   artifacts,

@@ -9,13 +9,14 @@ import {
   type Rule,
   type Schedule,
   type ScheduleSettings,
+  scheduleKinds,
   scheduleStates,
 } from "../../schedules/records.ts";
 import { describeRule, expressionProblem, isTimezone, MISSED_MAX } from "../../schedules/rule.ts";
 import { nextDues } from "../../schedules/step.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { type Static, Type } from "../core/type.ts";
-import { runInputs } from "./run-starts.ts";
+import { EventInput, EventShown, eventRuleOf, renderEventRule } from "./event-rule-view.ts";
 
 const EXPRESSIONS_MAX = 10;
 const DAY_SECONDS = 86_400;
@@ -23,8 +24,6 @@ const DELAY_SECONDS_MAX = 10 * 366 * DAY_SECONDS;
 /** A time that has just gone by is due at once. */
 const PAST_MS_MAX = 60_000;
 const NEXT_RUNS = 5;
-
-const kinds = ["cron", "delayed"] as const;
 
 export const Cron = Type.Input(
   {
@@ -58,12 +57,16 @@ const Overrides = Type.JsonObject(
   {},
 );
 
+const INPUTS =
+  'As in the start of a run. A value {"$event": "/payload/name"} becomes what is there in the event that a run is started for, {"$schedule": "due_at"} the time that it is due at.';
+
 /** Without default values, which would be laid over what a change does not mention. */
 const settings = {
   name: Type.String("For people.", { minLength: 1, maxLength: 200 }),
   cron: Cron,
   delayed: Delayed,
-  inputs: runInputs,
+  event: EventInput,
+  inputs: Type.JsonObject(INPUTS, { topic: "bees" }),
   overlap: Type.OneOf(
     overlapPolicies,
     "When the run before has not ended: start none (skip, the default), start one all the same, let one wait for its end, or cancel it.",
@@ -102,7 +105,7 @@ export const CreateScheduleBody = Type.Input(
   {
     ...settings,
     config_overrides: Overrides,
-    kind: Type.OneOf(kinds, "Follows from which of cron and delayed is given."),
+    kind: Type.OneOf(scheduleKinds, "Follows from which of cron, delayed and event is given."),
     target: Target,
     job_id: Type.String("The same as target.job_id."),
     blueprint_id: Type.String("The same as target.blueprint_id."),
@@ -125,7 +128,7 @@ export const ScheduleSchema = Type.Object(
   {
     schedule_id: Type.String({ examples: ["schedule_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
     name: Type.String(),
-    kind: Type.OneOf(kinds),
+    kind: Type.OneOf(scheduleKinds),
     status: Type.OneOf(
       scheduleStates,
       "completed: no time will be due any more; failed: its job was deleted.",
@@ -143,6 +146,7 @@ export const ScheduleSchema = Type.Object(
       }),
     ),
     delayed: Type.Nullable(Type.Object({ at: Type.Time("When the run is started.") })),
+    event: Type.Nullable(EventShown),
     overlap: settings.overlap,
     missed: settings.missed,
     catchup_limit: settings.catchup_limit,
@@ -192,13 +196,14 @@ export function renderSchedule(schedule: Schedule, secrets: ConfigurationSecrets
     config_overrides: schedule.configOverrides === null ? null : secrets.mask(schedule.configOverrides),
     cron: rule.kind === "cron" ? shownCron(rule) : null,
     delayed: rule.kind === "delayed" ? { at: isoTime(rule.atMs) } : null,
+    event: rule.kind === "event" ? renderEventRule(rule) : null,
     overlap: schedule.overlap,
     missed: schedule.missedPolicy,
     catchup_limit: schedule.catchupLimit,
     until: time(schedule.untilMs),
     max_runs: schedule.maxRuns,
     pause_after_failures: schedule.pauseAfterFailures,
-    next_run_at: isActive ? time(schedule.nextRunAtMs || schedule.queuedDueAtMs) : null,
+    next_run_at: isActive ? time(nextRunOf(schedule)) : null,
     next_runs: isActive ? nextDues(schedule, NEXT_RUNS).map(isoTime) : [],
     description: describeRule(rule),
     last_dispatch:
@@ -222,6 +227,10 @@ export function renderSchedule(schedule: Schedule, secrets: ConfigurationSecrets
     updated_at: isoTime(schedule.updatedAtMs),
   });
 }
+
+/** Of one that reacts to events: when those that wait are due. */
+const nextRunOf = ({ rule, dueAtMs, nextRunAtMs, queuedDueAtMs }: Schedule) =>
+  rule.kind === "event" ? dueAtMs : nextRunAtMs || queuedDueAtMs;
 
 const shownCron = ({ expressions, timezone, jitterSeconds }: CronRule) => ({
   expressions,
@@ -256,7 +265,7 @@ export function changedSettings(
   before: Schedule,
   nowMs: number,
 ): Partial<ScheduleSettings> {
-  const hasRule = body.cron !== undefined || body.delayed !== undefined;
+  const hasRule = body.cron !== undefined || body.delayed !== undefined || body.event !== undefined;
   return {
     ...(body.name !== undefined && { name: body.name }),
     ...(hasRule && { rule: ruleOf(body, before.rule, nowMs) }),
@@ -276,22 +285,26 @@ const timeOf = (text: string | null) => (text === null ? null : Date.parse(text)
 interface GivenRule {
   readonly cron?: Static<typeof Cron>;
   readonly delayed?: Static<typeof Delayed>;
+  readonly event?: Static<typeof EventInput>;
 }
 
 /** @param before the rule that a patch changes; its kind stays */
-function ruleOf({ cron, delayed }: GivenRule, before: Rule | null, nowMs: number): Rule {
-  if ((cron === undefined) === (delayed === undefined)) {
-    const message = "exactly one of cron and delayed must be given";
-    const code = cron === undefined ? "missing" : "not_allowed";
-    throw invalid([{ path: cron === undefined ? "/cron" : "/delayed", code, message }]);
+function ruleOf(given: GivenRule, before: Rule | null, nowMs: number): Rule {
+  const [kind, ...others] = scheduleKinds.filter((one) => given[one] !== undefined);
+  if (kind === undefined || others.length > 0) {
+    const message = "exactly one of cron, delayed and event must be given";
+    const code = kind === undefined ? "missing" : "not_allowed";
+    throw invalid([{ path: `/${others[0] ?? "cron"}`, code, message }]);
   }
-  const kind = cron === undefined ? "delayed" : "cron";
   if (before !== null && before.kind !== kind) {
     const message = `the schedule is ${before.kind} and stays it; make a new one`;
     throw invalid([{ path: `/${kind}`, code: "not_allowed", message }]);
   }
-  if (delayed !== undefined) return { kind: "delayed", atMs: atOf(delayed, nowMs) };
-  return cronOf(cron ?? {}, before?.kind === "cron" ? before : null);
+  if (given.delayed !== undefined) return { kind: "delayed", atMs: atOf(given.delayed, nowMs) };
+  if (given.event === undefined) return cronOf(given.cron ?? {}, before?.kind === "cron" ? before : null);
+  const made = eventRuleOf(given.event, before?.kind === "event" ? before : null);
+  if ("entries" in made) throw invalid(made.entries);
+  return made;
 }
 
 function cronOf(cron: Static<typeof Cron>, before: CronRule | null): CronRule {

@@ -5,12 +5,19 @@ import type { GatewayWrites } from "../../launch/records.ts";
 import type { ScheduledRuns } from "../../launch/scheduled-runs.ts";
 import { DomainError } from "../../lib/domain-error.ts";
 import { Slices } from "../../lib/slices.ts";
-import { type Schedule, type ScheduleRecords, scheduleStates } from "../../schedules/records.ts";
-import type { Scheduler, StartedRun } from "../../schedules/scheduler.ts";
+import {
+  type Schedule,
+  type ScheduleRecords,
+  scheduleKinds,
+  scheduleStates,
+} from "../../schedules/records.ts";
+import type { StartedRun } from "../../schedules/run-starts.ts";
+import type { Scheduler } from "../../schedules/scheduler.ts";
 import type { Schedules } from "../../schedules/schedules.ts";
 import { etagOf, knowsCurrent, notModified, stale, type Versioned } from "../core/etag.ts";
 import { addRoutes, get, patch, post, remove } from "../core/route.ts";
 import { Type } from "../core/type.ts";
+import { EventInput, FilterInput } from "./event-rule-view.ts";
 import { answerIdempotent, type IdempotencyParts, sendGiven, sendStarted } from "./idempotent.ts";
 import { type PageParts, sendJson, sendPage } from "./lists.ts";
 import type { WaitParts } from "./run-starts.ts";
@@ -32,7 +39,7 @@ const SchedulePageSchema = pageOf(ScheduleSchema, "schedules, newest first");
 const DispatchedSchema = Type.Object({ run_id: Type.String() });
 
 const SchedulesQuery = Type.Input({
-  kind: Type.OneOf(["cron", "delayed"], "Schedules of this kind only."),
+  kind: Type.OneOf(scheduleKinds, "Schedules of this kind only."),
   status: Type.OneOf(scheduleStates, "Schedules in this status only."),
   job_id: Type.String("Schedules that start runs of this job only."),
   ...pageQuery,
@@ -46,6 +53,8 @@ export const schemas = {
   UpdateSchedule: UpdateScheduleBody,
   CronRule: Cron,
   Delay: Delayed,
+  EventRule: EventInput,
+  EventFilter: FilterInput,
   ScheduleDispatch: DispatchedSchema,
 };
 
@@ -65,7 +74,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       operationId: "createSchedule",
       summary: "Start runs of a job by a rule",
       description:
-        "Each due time starts one run, also when the program was killed in the middle. What the runs are given is checked now, as if one began. A run's trigger has kind schedule and the schedule's id.",
+        "Each due time starts one run, also when the program was killed in the middle. What the runs are given is checked now, as if one began. A run's trigger has kind schedule, or event, and the schedule's id.",
       headers: idempotencyKeyHeader,
       body: CreateScheduleBody,
       answers: { 201: ScheduleSchema },

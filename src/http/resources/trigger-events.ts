@@ -1,0 +1,189 @@
+// Trigger events: POST and GET /events, and GET /events/{event_id}.
+
+import type { FastifyInstance } from "fastify";
+import { isoTime } from "../../engine/event.ts";
+import type { JsonValue } from "../../engine/json.ts";
+import type { GatewayWrites } from "../../launch/records.ts";
+import {
+  type EventMatch,
+  type EventRecords,
+  type MatchedEvent,
+  skips,
+} from "../../schedules/event-records.ts";
+import { bytesOf } from "../../schedules/event-step.ts";
+import type { Scheduler } from "../../schedules/scheduler.ts";
+import type { Emitted, TriggerEvents } from "../../schedules/trigger-events.ts";
+import { Problem } from "../core/problem.ts";
+import { addRoutes, get, post } from "../core/route.ts";
+import { Type } from "../core/type.ts";
+import { EVENT_TYPE_PATTERN } from "./event-rule-view.ts";
+import { answerIdempotent, type IdempotencyParts, sendGiven } from "./idempotent.ts";
+import { type PageParts, sendJson, sendPage } from "./lists.ts";
+import { idempotencyKeyHeader, pageOf, pageQuery, RunId } from "./schemas.ts";
+
+const PAYLOAD_BYTES_MAX = 256 * 1024;
+
+const eventType = Type.String("What has happened: lower case, digits, dots, underscores and hyphens.", {
+  pattern: EVENT_TYPE_PATTERN,
+  examples: ["file.arrived"],
+});
+const source = Type.String("Where it has happened.", {
+  minLength: 1,
+  maxLength: 200,
+  examples: ["warehouse"],
+});
+
+const EmitEventBody = Type.Input(
+  {
+    type: eventType,
+    payload: Type.Unknown("Any JSON of 256 KiB at most.", { examples: [{ path: "/srv/in/a.pdf" }] }),
+    source,
+    event_id: Type.String(
+      "The same event_id again has no effect, and is given the first answer, for seven days. Without it the event gets one.",
+      { pattern: "^[\\x21-\\x7e]{1,200}$", examples: ["upload-4711"] },
+    ),
+  },
+  { required: ["type"], examples: [{ type: "file.arrived", payload: { path: "/srv/in/a.pdf" } }] },
+);
+
+const EventMatchSchema = Type.Object(
+  {
+    schedule_id: Type.String(),
+    run_id: Type.Optional(RunId),
+    skipped: Type.Optional(
+      Type.OneOf(
+        skips,
+        "Why no run was started at once. debounced, batched and queued: one may be started later, and run_id is its id then.",
+      ),
+    ),
+    reason: Type.Optional(Type.String("Why there is no run, and will be none.")),
+  },
+  "What a schedule has made of an event.",
+);
+
+const TriggerEventSchema = Type.Object(
+  {
+    event_id: Type.String({ examples: ["event_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
+    type: Type.String(),
+    source: Type.Nullable(Type.String()),
+    payload: Type.Unknown("As it was sent; null without one."),
+    received_at: Type.Time("When it was received."),
+    matched: Type.Array(EventMatchSchema, "The schedules that react to it."),
+  },
+  "Something that has happened outside, or the end of a run.",
+);
+
+const TriggerEventPageSchema = pageOf(TriggerEventSchema, "events, newest first");
+
+const EventsQuery = Type.Input({ type: eventType, source, ...pageQuery });
+
+/** By the names that clients see. */
+export const schemas = {
+  TriggerEvent: TriggerEventSchema,
+  TriggerEventPage: TriggerEventPageSchema,
+  EventMatch: EventMatchSchema,
+  EmitEvent: EmitEventBody,
+};
+
+export interface Parts extends PageParts, IdempotencyParts {
+  readonly records: { readonly events: Pick<EventRecords, "events"> };
+  readonly triggerEvents: TriggerEvents<GatewayWrites>;
+  readonly scheduler: Scheduler<GatewayWrites>;
+}
+
+export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
+  const { records, triggerEvents, scheduler } = parts;
+
+  addRoutes(api, "events", [
+    post("/events", {
+      operationId: "emitEvent",
+      summary: "Tell of an event",
+      description:
+        "Schedules of kind event react to it. The event, and the runs that it starts, are on disk when it is answered.",
+      headers: idempotencyKeyHeader,
+      body: EmitEventBody,
+      answers: { 202: TriggerEventSchema },
+      async handle(request, reply) {
+        const { type, payload = null, source = null, event_id: eventId = null } = request.body;
+        if (bytesOf(JSON.stringify(payload)) > PAYLOAD_BYTES_MAX) throw tooLarge();
+        let emitted: Emitted | null = null;
+        const given = await answerIdempotent(parts, request, async () => {
+          const given = { eventId, type, source, payload: payload as JsonValue };
+          const insert = await triggerEvents.prepare(given);
+          return async (writes) => {
+            emitted = await insert(writes);
+            const { event } = emitted;
+            const headers = { location: `/api/v1/events/${encodeURIComponent(event.eventId)}` };
+            return { status: 202, headers, body: renderEvent(event, firstMatch) };
+          };
+        });
+        if (emitted !== null && !given.isReplay) scheduler.emitted(emitted);
+        return sendGiven(reply, given);
+      },
+    }),
+
+    get("/events", {
+      operationId: "listEvents",
+      summary: "List trigger events",
+      description: "The newest million of the last seven days.",
+      query: EventsQuery,
+      answers: { 200: TriggerEventPageSchema },
+      handle: (request, reply) =>
+        sendPage(parts, request, reply, {
+          rows(limit, after) {
+            const { type = null, source = null } = request.query;
+            return records.events.events({
+              type,
+              source,
+              limit,
+              afterSeq: after === null ? null : Number(after[0]),
+            });
+          },
+          positionOf: ({ seq }) => [seq],
+          render: (event) => renderEvent(event, presentMatch),
+        }),
+    }),
+
+    get("/events/:event_id", {
+      operationId: "getEvent",
+      summary: "Get a trigger event",
+      description: "With what schedules have made of it by now.",
+      answers: { 200: TriggerEventSchema },
+      handle: async (request, reply) =>
+        sendJson(reply, renderEvent(await triggerEvents.find(request.params.event_id), presentMatch)),
+    }),
+  ]);
+}
+
+/** The payload is copied as it is stored. */
+function renderEvent(event: MatchedEvent, match: (match: EventMatch) => object): string {
+  const { eventId, type, source, payloadJson, receivedAtMs, matches } = event;
+  const head = JSON.stringify({ event_id: eventId, type, source }).slice(0, -1);
+  const tail = JSON.stringify({ received_at: isoTime(receivedAtMs), matched: matches.map(match) }).slice(1);
+  return `${head},"payload":${payloadJson},${tail}`;
+}
+
+/** What the sender was answered. */
+const firstMatch = ({ scheduleId, skipped, runId, reason }: EventMatch) => ({
+  schedule_id: scheduleId,
+  ...(skipped === null ? { run_id: runId } : { skipped }),
+  ...(skipped !== null && !isLater(skipped) && reason !== null && { reason }),
+});
+
+const isLater = (skipped: NonNullable<EventMatch["skipped"]>) =>
+  skipped === "debounced" || skipped === "batched" || skipped === "queued";
+
+/** What has become of it. */
+const presentMatch = ({ scheduleId, skipped, runId, reason }: EventMatch) => ({
+  schedule_id: scheduleId,
+  ...(runId !== null && { run_id: runId }),
+  ...(skipped !== null && { skipped }),
+  ...(reason !== null && { reason }),
+});
+
+function tooLarge(): Problem {
+  return new Problem(
+    "payload_too_large",
+    "The event's payload is larger than 256 KiB. Send a smaller one that says where the rest is.",
+  );
+}
