@@ -12,6 +12,7 @@ import { SchedulesResource } from "./schedules.ts";
 import { ServicesResource } from "./services.ts";
 import { SystemResource } from "./system.ts";
 import { openTransport, type TroupeClientOptions } from "./transport.ts";
+import { TriggerEventsResource } from "./trigger-events.ts";
 
 /**
  * @example
@@ -23,6 +24,7 @@ export class TroupeClient {
   readonly baseUrl: string;
   readonly blueprints: BlueprintsResource;
   readonly bundles: BundlesResource;
+  readonly events: TriggerEventsResource;
   readonly jobs: JobsResource;
   readonly operations: OperationsResource;
   readonly runs: RunsResource;
@@ -34,6 +36,7 @@ export class TroupeClient {
     const transport = openTransport("gateway", options);
     this.baseUrl = transport.settings.baseUrl;
     this.bundles = new BundlesResource(transport);
+    this.events = new TriggerEventsResource(transport);
     this.jobs = new JobsResource(transport);
     this.operations = new OperationsResource(transport);
     this.runs = new RunsResource(transport);

@@ -498,9 +498,11 @@ export type CreateSchedule = {
 
   readonly delayed?: Delay | undefined;
 
+  readonly event?: EventRule | undefined;
+
   /**
-   * One body for every entrypoint, in place of the manifest's initial_inputs; {} leaves those.
-   * {"$entrypoints": {"id": [bodies]}} addresses entrypoints one by one.
+   * As in the start of a run. A value {"$event": "/payload/name"} becomes what is there in the event
+   * that a run is started for, {"$schedule": "due_at"} the time that it is due at.
    */
   readonly inputs?: JsonObject | undefined;
 
@@ -531,8 +533,8 @@ export type CreateSchedule = {
   /** As in the start of a run: for jobs made from a catalog blueprint only. */
   readonly config_overrides?: JsonObject | undefined;
 
-  /** Follows from which of cron and delayed is given. */
-  readonly kind?: "cron" | "delayed" | undefined;
+  /** Follows from which of cron, delayed and event is given. */
+  readonly kind?: "cron" | "delayed" | "event" | undefined;
 
   /** Whose runs are started: exactly one of them. */
   readonly target?:
@@ -646,6 +648,91 @@ export type DrainNode = {
 
   /** Whether jobs of type service stay until no other job is left. */
   readonly services_last?: boolean | undefined;
+};
+
+export type EmitEvent = {
+  /** What has happened: lower case, digits, dots, underscores and hyphens. */
+  readonly type: string;
+
+  /** Any JSON of 256 KiB at most. */
+  readonly payload?: unknown | undefined;
+
+  /** Where it has happened. */
+  readonly source?: string | undefined;
+
+  /**
+   * The same event_id again has no effect, and is given the first answer, for seven days. Without it the
+   * event gets one.
+   */
+  readonly event_id?: string | undefined;
+};
+
+export type EventFilter = {
+  /** A JSON Pointer from the event: /type, /source, /payload and what is in it, /event_id, /received_at. */
+  readonly path: string;
+
+  /**
+   * eq and ne compare any JSON; in: one of a list; prefix: of a text; contains: a part of a text, or an
+   * item of a list; exists: true or false; gt, gte, lt and lte compare numbers, or texts. What is not
+   * there passes ne and exists: false only.
+   */
+  readonly op: "eq" | "ne" | "in" | "prefix" | "contains" | "exists" | "gt" | "gte" | "lt" | "lte";
+
+  /** What is compared with. Of exists: true without it. */
+  readonly value?: unknown | undefined;
+};
+
+/** What a schedule has made of an event. */
+export type EventMatch = {
+  readonly schedule_id: string;
+
+  readonly run_id?: string | undefined;
+
+  /**
+   * Why no run was started at once. debounced, batched and queued: one may be started later, and run_id
+   * is its id then.
+   */
+  readonly skipped?:
+    | "debounced"
+    | "throttled"
+    | "batched"
+    | "overlap"
+    | "paused"
+    | "queued"
+    | "refused"
+    | undefined;
+
+  /** Why there is no run, and will be none. */
+  readonly reason?: string | undefined;
+};
+
+/**
+ * What events start runs. At most one of debounce_seconds, throttle_seconds and batch. A run of a
+ * batch is given all of its events: templates begin at {events: […]}.
+ */
+export type EventRule = {
+  /** Of the events. */
+  readonly type?: string | undefined;
+
+  /** All of them must let an event pass. */
+  readonly filters?: readonly EventFilter[] | undefined;
+
+  /** A run is started for the last of several events, once none has come for so long. */
+  readonly debounce_seconds?: number | null | undefined;
+
+  /** After the start of a run, events start none for so long. */
+  readonly throttle_seconds?: number | null | undefined;
+
+  readonly batch?:
+    | {
+        /** A run starts when there are so many. */
+        readonly max: number;
+
+        /** And at most so long after the first. */
+        readonly seconds: number;
+      }
+    | null
+    | undefined;
 };
 
 /** Executor pools by name. */
@@ -1899,7 +1986,7 @@ export type Schedule = {
 
   readonly name: string;
 
-  readonly kind: "cron" | "delayed";
+  readonly kind: "cron" | "delayed" | "event";
 
   /** completed: no time will be due any more; failed: its job was deleted. */
   readonly status: "active" | "paused" | "completed" | "failed";
@@ -1933,6 +2020,39 @@ export type Schedule = {
   readonly delayed: {
     /** When the run is started. */
     readonly at: string;
+  } | null;
+
+  readonly event: {
+    readonly type: string;
+
+    readonly filters: readonly {
+      /** A JSON Pointer from the event: /type, /source, /payload and what is in it, /event_id, /received_at. */
+      readonly path: string;
+
+      /**
+       * eq and ne compare any JSON; in: one of a list; prefix: of a text; contains: a part of a text, or an
+       * item of a list; exists: true or false; gt, gte, lt and lte compare numbers, or texts. What is not
+       * there passes ne and exists: false only.
+       */
+      readonly op: "eq" | "ne" | "in" | "prefix" | "contains" | "exists" | "gt" | "gte" | "lt" | "lte";
+
+      /** What is compared with. Of exists: true without it. */
+      readonly value: unknown;
+    }[];
+
+    /** A run is started for the last of several events, once none has come for so long. */
+    readonly debounce_seconds: number | null;
+
+    /** After the start of a run, events start none for so long. */
+    readonly throttle_seconds: number | null;
+
+    readonly batch: {
+      /** A run starts when there are so many. */
+      readonly max: number;
+
+      /** And at most so long after the first. */
+      readonly seconds: number;
+    } | null;
   } | null;
 
   /**
@@ -2247,6 +2367,32 @@ export type TimelineRecord = {
   readonly details: JsonObject;
 };
 
+/** Something that has happened outside, or the end of a run. */
+export type TriggerEvent = {
+  readonly event_id: string;
+
+  readonly type: string;
+
+  readonly source: string | null;
+
+  /** As it was sent; null without one. */
+  readonly payload: unknown;
+
+  /** When it was received. */
+  readonly received_at: string;
+
+  /** The schedules that react to it. */
+  readonly matched: readonly EventMatch[];
+};
+
+/** A page of events, newest first. */
+export type TriggerEventPage = {
+  readonly items: readonly TriggerEvent[];
+
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
+  readonly next_page_token: string | null;
+};
+
 /** A JSON merge patch (RFC 7396): null takes a key away, "********" keeps the secret that is stored. */
 export type UpdateJob = {
   /** For people. */
@@ -2271,9 +2417,11 @@ export type UpdateSchedule = {
 
   readonly delayed?: Delay | undefined;
 
+  readonly event?: EventRule | undefined;
+
   /**
-   * One body for every entrypoint, in place of the manifest's initial_inputs; {} leaves those.
-   * {"$entrypoints": {"id": [bodies]}} addresses entrypoints one by one.
+   * As in the start of a run. A value {"$event": "/payload/name"} becomes what is there in the event
+   * that a run is started for, {"$schedule": "due_at"} the time that it is due at.
    */
   readonly inputs?: JsonObject | undefined;
 
@@ -2505,6 +2653,8 @@ export const problemCodes = [
   "operation_not_found",
   /** No schedule has this id, or it was removed; list the schedules. */
   "schedule_not_found",
+  /** No event has this id, or it is older than a week; list the events. */
+  "event_not_found",
   /** No node has this id, or it was removed; list the nodes. */
   "node_not_found",
   /** No open run has such a service; list the services there are. */
@@ -2767,7 +2917,8 @@ export interface Operations {
    * Start runs of a job by a rule (POST /api/v1/schedules)
    *
    * Each due time starts one run, also when the program was killed in the middle. What the runs are
-   * given is checked now, as if one began. A run's trigger has kind schedule and the schedule's id.
+   * given is checked now, as if one began. A run's trigger has kind schedule, or event, and the
+   * schedule's id.
    */
   readonly createSchedule: { readonly request: { readonly body: CreateSchedule }; readonly answer: Schedule };
 
@@ -2852,6 +3003,14 @@ export interface Operations {
     readonly answer: NodeDrain;
   };
 
+  /**
+   * Tell of an event (POST /api/v1/events)
+   *
+   * Schedules of kind event react to it. The event, and the runs that it starts, are on disk when it is
+   * answered.
+   */
+  readonly emitEvent: { readonly request: { readonly body: EmitEvent }; readonly answer: TriggerEvent };
+
   /** Get a blueprint (GET /api/v1/blueprints/{blueprint_id}) */
   readonly getBlueprint: {
     readonly request: {
@@ -2872,6 +3031,21 @@ export interface Operations {
       };
     };
     readonly answer: Bundle;
+  };
+
+  /**
+   * Get a trigger event (GET /api/v1/events/{event_id})
+   *
+   * With what schedules have made of it by now.
+   */
+  readonly getEvent: {
+    readonly request: {
+      readonly path: {
+        /** The event's id. */
+        readonly event_id: string;
+      };
+    };
+    readonly answer: TriggerEvent;
   };
 
   /**
@@ -3266,6 +3440,35 @@ export interface Operations {
         | undefined;
     };
     readonly answer: BundlePage;
+  };
+
+  /**
+   * List trigger events (GET /api/v1/events)
+   *
+   * The newest million of the last seven days.
+   */
+  readonly listEvents: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** What has happened: lower case, digits, dots, underscores and hyphens. */
+            readonly type?: string | undefined;
+
+            /** Where it has happened. */
+            readonly source?: string | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: TriggerEventPage;
   };
 
   /**
@@ -3705,7 +3908,7 @@ export interface Operations {
       readonly query?:
         | {
             /** Schedules of this kind only. */
-            readonly kind?: "cron" | "delayed" | undefined;
+            readonly kind?: "cron" | "delayed" | "event" | undefined;
 
             /** Schedules in this status only. */
             readonly status?: "active" | "paused" | "completed" | "failed" | undefined;
@@ -4241,6 +4444,7 @@ export const operations = {
     answer: "json",
     takesKey: false,
   },
+  emitEvent: { method: "POST", path: "/api/v1/events", body: "json", answer: "json", takesKey: true },
   getBlueprint: {
     method: "GET",
     path: "/api/v1/blueprints/{blueprint_id}",
@@ -4251,6 +4455,13 @@ export const operations = {
   getBundle: {
     method: "GET",
     path: "/api/v1/bundles/{bundle_id}",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  getEvent: {
+    method: "GET",
+    path: "/api/v1/events/{event_id}",
     body: "none",
     answer: "json",
     takesKey: false,
@@ -4396,6 +4607,7 @@ export const operations = {
     takesKey: false,
   },
   listBundles: { method: "GET", path: "/api/v1/bundles", body: "none", answer: "json", takesKey: false },
+  listEvents: { method: "GET", path: "/api/v1/events", body: "none", answer: "json", takesKey: false },
   listHumanRequests: {
     method: "GET",
     path: "/api/v1/runs/{run_id}/human",

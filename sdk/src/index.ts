@@ -30,3 +30,4 @@ export {
   type StartOptions,
   type TroupeClientOptions,
 } from "./transport.ts";
+export type { TriggerEventsResource } from "./trigger-events.ts";

@@ -48,6 +48,10 @@ export type NewSchedule = BodyOf<"createSchedule">;
 export type SchedulePatch = BodyOf<"updateSchedule">;
 export type SchedulesQuery = QueryOf<"listSchedules">;
 
+export type TriggerEvent = AnswerOf<"emitEvent">;
+export type NewTriggerEvent = BodyOf<"emitEvent">;
+export type TriggerEventsQuery = QueryOf<"listEvents">;
+
 /** Which version of which schedule is to be changed; "*" in place of the ETag: whatever it is by now. */
 export interface ScheduleVersion {
   readonly schedule_id: string;

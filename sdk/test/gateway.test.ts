@@ -112,6 +112,20 @@ describe("schedules", () => {
   });
 });
 
+describe("events", () => {
+  test("start runs of the schedules that react to them, and are listed", async () => {
+    const { job_id } = await jobOf(await helloZip());
+    const { schedule_id: id } = await client.schedules.create({ job_id, event: { type: "sdk.test" } });
+    const event = await client.events.emit({ type: "sdk.test", payload: [1], event_id: "sdk-1" });
+    assert.deepEqual(await client.events.emit({ type: "sdk.test", event_id: "sdk-1" }), event);
+    const [match] = event.matched;
+    const run = await client.runs.wait(match?.run_id ?? "");
+    assert.deepEqual(run.trigger, { kind: "event", id });
+    assert.deepEqual(await Array.fromAsync(client.events.list({ type: "sdk.test" })), [event]);
+    assert.deepEqual(await client.events.get("sdk-1"), event);
+  });
+});
+
 describe("jobs", () => {
   test("are changed by those who know their version", async () => {
     const job = await jobOf(await helloZip());
