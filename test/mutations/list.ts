@@ -24,6 +24,7 @@ import { serviceMutations } from "./services.ts";
 import { sharedWorkMutations } from "./shared-work.ts";
 import { simulatedGatewayMutations } from "./simulated-gateway.ts";
 import { storeMutations } from "./store.ts";
+import { triggerEventMutations } from "./trigger-events.ts";
 
 export const mutations: readonly Mutation[] = [
   ...engineMutations,
@@ -46,6 +47,7 @@ export const mutations: readonly Mutation[] = [
   ...cliMutations,
   ...resourceMutations,
   ...scheduleMutations,
+  ...triggerEventMutations,
   ...serviceMutations,
   ...sharedWorkMutations,
   ...simulatedGatewayMutations,

@@ -19,6 +19,13 @@ const scheduler = (fault: string, search: string, replacement: string): Mutation
   replacement,
   tests: simulation,
 });
+const starts = (fault: string, search: string, replacement: string): Mutation => ({
+  fault,
+  file: "src/schedules/run-starts.ts",
+  search,
+  replacement,
+  tests: simulation,
+});
 
 export const scheduleMutations: readonly Mutation[] = [
   scheduler(
@@ -26,9 +33,9 @@ export const scheduleMutations: readonly Mutation[] = [
     "now === null || now.version !== schedule.version",
     "now === null",
   ),
-  scheduler(
+  starts(
     "a run that was started is not noted",
-    "await writes.schedules.noteRun({ ...run, scheduleId });",
+    "if (run !== null) await writes.schedules.noteRun({ ...run, scheduleId });",
     "",
   ),
   scheduler(
@@ -36,7 +43,7 @@ export const scheduleMutations: readonly Mutation[] = [
     "this.#ends.add(runId);\n          continue;",
     "continue;",
   ),
-  scheduler(
+  starts(
     "a run that was cancelled for the next one goes on",
     "for (const runId of cancelled) await starts.cancel(writes, runId);",
     "",
@@ -96,8 +103,8 @@ export const scheduleMutations: readonly Mutation[] = [
   {
     fault: "two due times have one run",
     file: "src/schedules/rule.ts",
-    search: ".update(`${scheduleId} ${dueAtMs}`)",
-    replacement: ".update(`${dueAtMs}`)",
+    search: ".update(`${scheduleId} ${of}`)",
+    replacement: ".update(`${of}`)",
     tests: rule,
   },
   {

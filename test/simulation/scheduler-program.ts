@@ -4,9 +4,11 @@
 import type { GatewayRecords, GatewayWrites } from "../../src/launch/records.ts";
 import { DomainError } from "../../src/lib/domain-error.ts";
 import type { Schedule } from "../../src/schedules/records.ts";
-import { runIdOf } from "../../src/schedules/rule.ts";
-import { Scheduler, type StartedRun } from "../../src/schedules/scheduler.ts";
+import { runIdOf, runIdOfEvent } from "../../src/schedules/rule.ts";
+import type { Cause, StartedRun } from "../../src/schedules/run-starts.ts";
+import { Scheduler } from "../../src/schedules/scheduler.ts";
 import { Schedules, type ScheduleTarget } from "../../src/schedules/schedules.ts";
+import { TriggerEvents } from "../../src/schedules/trigger-events.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { SecretKey } from "../../src/security/secret-key.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
@@ -25,12 +27,22 @@ export const target: ScheduleTarget<GatewayWrites> = {
   settled: () => {},
 };
 
+function runIdFor({ scheduleId }: Schedule, cause: Cause): string | null {
+  if (cause.kind === "time") return runIdOf(scheduleId, cause.dueAtMs);
+  const last = cause.kind === "events" ? cause.events.at(-1) : undefined;
+  return last === undefined ? null : runIdOfEvent(scheduleId, last);
+}
+
+const eventIdsOf = (cause: Cause) =>
+  cause.kind === "events" ? cause.events.map(({ eventId }) => eventId) : [];
+
 export class SchedulerProgram implements Living {
   isAlive = true;
   readonly name: string;
   readonly records: GatewayRecords;
   readonly scheduler: Scheduler<GatewayWrites>;
   readonly schedules: Schedules<GatewayWrites>;
+  readonly triggerEvents: TriggerEvents<GatewayWrites>;
   ended: (runtimeJobId: string) => void = () => {};
 
   constructor(world: ScheduleWorld, name: string) {
@@ -46,6 +58,12 @@ export class SchedulerProgram implements Living {
         return this.#read(world, stored.dueAfter(nowMs));
       },
       openRuns: async (id, limit) => this.#read(world, stored.openRuns(id, limit)),
+      events: {
+        ...stored.events,
+        event: async (id) => this.#read(world, stored.events.event(id)),
+        listeners: async (type) => this.#read(world, stored.events.listeners(type)),
+        waitingEvents: async (id, limit) => this.#read(world, stored.events.waitingEvents(id, limit)),
+      },
       write: async (work) => {
         await world.pause(this, world.random.below(20));
         world.mayFail();
@@ -56,7 +74,8 @@ export class SchedulerProgram implements Living {
       },
     };
     const starts = {
-      prepare: async (schedule: Schedule, dueAtMs: number | null) => {
+      prepare: async (schedule: Schedule, cause: Cause) => {
+        const dueAtMs = cause.kind === "time" ? cause.dueAtMs : null;
         world.mayChange(schedule.scheduleId);
         await world.pause(this, world.random.below(50));
         if (world.isFaulty && world.random.chance(0.05)) {
@@ -65,10 +84,11 @@ export class SchedulerProgram implements Living {
         }
         const id = world.newId();
         const made = run(1, JOB.jobId, {
-          runId: dueAtMs === null ? `run_${id}` : runIdOf(schedule.scheduleId, dueAtMs),
+          runId: runIdFor(schedule, cause) ?? `run_${id}`,
           runtimeJobId: `g-${id}`,
-          trigger: { kind: "schedule", id: schedule.scheduleId },
-          traceId: dueAtMs === null ? "by hand" : "by rule",
+          inputsJson: JSON.stringify(eventIdsOf(cause)),
+          trigger: { kind: cause.kind === "events" ? "event" : "schedule", id: schedule.scheduleId },
+          traceId: cause.kind === "hand" ? "by hand" : "by rule",
           createdAtMs: world.nowMs,
           parentSpanId: String(world.steadyMs),
         });
@@ -76,7 +96,7 @@ export class SchedulerProgram implements Living {
           if (dueAtMs !== null && dueAtMs > world.latestMs)
             world.unexpected(`a run of ${dueAtMs} began before`);
           const { inputs } = (await writes.schedules.schedule(schedule.scheduleId)) ?? schedule;
-          if (dueAtMs !== null && JSON.stringify(inputs) !== JSON.stringify(schedule.inputs))
+          if (cause.kind !== "hand" && JSON.stringify(inputs) !== JSON.stringify(schedule.inputs))
             world.unexpected(`a run of ${schedule.scheduleId} has what was given before a change`);
           await writes.insertRun(made);
           return made;
@@ -105,6 +125,12 @@ export class SchedulerProgram implements Living {
         warn: ({ error }) => world.unexpected(String(error ?? "JournalUnavailable")),
         error: ({ error }) => world.unexpected(String(error)),
       },
+    });
+    this.triggerEvents = new TriggerEvents({
+      records: this.records,
+      starts,
+      clock,
+      newId: () => world.newId(),
     });
     this.schedules = new Schedules({
       records: this.records,

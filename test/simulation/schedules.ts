@@ -21,6 +21,7 @@ import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { openSqlite, type SqliteDatabase } from "../../src/store/sqlite/database.ts";
 import { Counts } from "./kinds.ts";
 import { Random } from "./random.ts";
+import { EventTraffic } from "./schedule-events.ts";
 import { JOB, SchedulerProgram, target } from "./scheduler-program.ts";
 import { type Living, Timeline } from "./timeline.ts";
 
@@ -48,10 +49,11 @@ export class ScheduleWorld {
   readonly #newId: () => string;
   readonly #programs = new Map<string, SchedulerProgram>();
   /** What only looks; it never fails. */
-  readonly #records: GatewayRecords;
+  readonly records: GatewayRecords;
   /** Schedules that people have changed: what is due of them is not known from their rule. */
   readonly #touched = new Set<string>();
   readonly #unexpected: string[] = [];
+  readonly #events = new EventTraffic(this);
   #duty: { readonly name: string; readonly untilMs: number } | null = null;
   #jumpedMs = 0;
   /** Before the clock was put back it may have been later than now. */
@@ -70,7 +72,7 @@ export class ScheduleWorld {
       () => this.nowMs,
       () => this.random.fraction(),
     );
-    this.#records = sqlGatewayRecords(this.#database, (done) => setImmediate(done));
+    this.records = sqlGatewayRecords(this.#database, (done) => setImmediate(done));
   }
 
   get steadyMs(): number {
@@ -88,6 +90,11 @@ export class ScheduleWorld {
       after: (delayMs, done) => this.#timeline.plan(delayMs, by, done, true),
       soon: (done) => void this.#timeline.plan(0, by, done),
     };
+  }
+
+  /** Something that happens outside of all programs. */
+  plan(delayMs: number, run: () => void): void {
+    this.#timeline.plan(delayMs, null, run);
   }
 
   pause(by: Living, delayMs: number): Promise<void> {
@@ -134,7 +141,7 @@ export class ScheduleWorld {
   }
 
   async #change(scheduleId: string): Promise<void> {
-    await this.#ask(async ({ schedules, scheduler }) => {
+    await this.ask(async ({ schedules, scheduler }) => {
       const before = await schedules.find(scheduleId);
       scheduler.changed(await schedules.update(before, { inputs: { revision: before.revision } }));
       this.counts.add("change of a schedule");
@@ -168,9 +175,10 @@ export class ScheduleWorld {
   // ---------------------------------------------------------------------------------------- the course of a seed
 
   async play(): Promise<void> {
-    await this.#records.write((writes) => writes.insertJob(JOB));
+    await this.records.write((writes) => writes.insertJob(JOB));
     for (const name of ["a", "b"]) this.#start(name);
-    for (let n = 0; n < 6; n++) this.#timeline.plan(this.random.below(60_000), null, () => void this.#make());
+    for (let n = 0; n < 6; n++) this.#timeline.plan(this.random.below(60_000), null, () => void this.make());
+    this.#events.start();
     this.#timeline.plan(500, null, () => void this.#endRuns());
     this.#timeline.plan(20_000, null, () => this.#trouble());
     await this.#until(this.#timeline.nowMs + FAULTY_MS);
@@ -204,14 +212,9 @@ export class ScheduleWorld {
     }
   }
 
-  /** A person makes a schedule, and tries again until it is there. */
-  async #make(): Promise<void> {
+  /** A person makes a schedule. @returns null when it is not known whether it is there */
+  async make(rule: Rule = this.#timeRule()): Promise<Schedule | null> {
     const { random } = this;
-    const known = Object.keys(EXPRESSIONS);
-    const expressions = [random.pick(known), ...(random.chance(0.3) ? [random.pick(known)] : [])];
-    const rule: Rule = random.chance(0.2)
-      ? { kind: "delayed", atMs: this.nowMs + random.below(HOUR_MS) }
-      : { kind: "cron", expressions, timezone: "UTC", jitterSeconds: random.pick([0, 0, 30]) };
     const settings: ScheduleSettings = {
       name: "n",
       rule,
@@ -224,14 +227,26 @@ export class ScheduleWorld {
       maxRuns: random.chance(0.1) ? random.between(1, 5) : null,
       pauseAfterFailures: random.chance(0.2) ? 2 : null,
     };
-    await this.#ask(async ({ schedules, records, scheduler }) => {
+    let made: Schedule | null = null;
+    await this.ask(async ({ schedules, records, scheduler }) => {
       const insert = await schedules.prepareCreate(target, settings);
-      scheduler.changed(await records.write(insert));
+      made = await records.write(insert);
+      scheduler.changed(made);
     });
+    return made;
+  }
+
+  #timeRule(): Rule {
+    const { random } = this;
+    const known = Object.keys(EXPRESSIONS);
+    const expressions = [random.pick(known), ...(random.chance(0.3) ? [random.pick(known)] : [])];
+    return random.chance(0.2)
+      ? { kind: "delayed", atMs: this.nowMs + random.below(HOUR_MS) }
+      : { kind: "cron", expressions, timezone: "UTC", jitterSeconds: random.pick([0, 0, 30]) };
   }
 
   /** A person asks any program that is alive; a refusal, and what nobody learns of, is no fault of the program. */
-  async #ask(what: (program: SchedulerProgram) => Promise<void>): Promise<void> {
+  async ask(what: (program: SchedulerProgram) => Promise<void>): Promise<void> {
     const [program] = this.random.chance(0.5)
       ? this.#programs.values()
       : [...this.#programs.values()].reverse();
@@ -251,7 +266,7 @@ export class ScheduleWorld {
     for (const { run_id: runId, runtime_job_id: runtimeJobId, desired_state: desired } of open) {
       if (desired !== "cancelled" && !this.random.chance(0.02)) continue;
       const status = desired === "cancelled" || this.random.chance(0.7) ? "cancelled" : "failed";
-      await this.#records.write((writes) =>
+      await this.records.write((writes) =>
         writes.endUnlaunched(runId, { status, failureJson: null }, this.nowMs),
       );
       const [seenBy] = this.#programs.values();
@@ -283,7 +298,7 @@ export class ScheduleWorld {
 
   /** Those whose runs may overlap; of the others each due time is counted. */
   async #resumeAll(): Promise<void> {
-    const { rows } = await this.#records.schedules({
+    const { rows } = await this.records.schedules({
       kind: "cron",
       status: "active",
       jobId: null,
@@ -292,7 +307,7 @@ export class ScheduleWorld {
     });
     for (const { scheduleId } of rows.filter(({ overlap }) => overlap === "allow")) {
       this.#touched.add(scheduleId);
-      await this.#ask(async ({ schedules, records, scheduler }) => {
+      await this.ask(async ({ schedules, records, scheduler }) => {
         await records.write((writes) => schedules.pause(writes, scheduleId));
         scheduler.changed(await records.write((writes) => schedules.resume(writes, scheduleId)));
       });
@@ -300,7 +315,7 @@ export class ScheduleWorld {
   }
 
   async #touch(): Promise<void> {
-    const { rows } = await this.#records.schedules({
+    const { rows } = await this.records.schedules({
       kind: null,
       status: null,
       jobId: null,
@@ -309,7 +324,7 @@ export class ScheduleWorld {
     });
     if (rows.length === 0) return;
     const { scheduleId } = this.random.pick(rows);
-    await this.#ask(async ({ schedules, records, scheduler }) => {
+    await this.ask(async ({ schedules, records, scheduler }) => {
       if (this.random.chance(0.6)) {
         const insert = await schedules.prepareDispatch(scheduleId);
         scheduler.started(await records.write(insert));
@@ -338,7 +353,7 @@ export class ScheduleWorld {
 
   async #check(): Promise<void> {
     assert.deepEqual(this.#unexpected, [], "errors that nothing explains");
-    const { rows } = await this.#records.schedules({
+    const { rows } = await this.records.schedules({
       kind: null,
       status: null,
       jobId: null,
@@ -346,7 +361,8 @@ export class ScheduleWorld {
       after: null,
     });
     for (const schedule of rows) await this.#checkSchedule(schedule);
-    const noted = await this.#records.scheduledRuns("", 10_000);
+    await this.#events.check(rows);
+    const noted = await this.records.scheduledRuns("", 10_000);
     assert.deepEqual(
       noted.filter(({ hasEnded }) => hasEnded),
       [],
@@ -379,10 +395,10 @@ export class ScheduleWorld {
       assert.ok(nextRunAtMs > this.nowMs - LATE_MS, `nobody comes to ${name}`);
     if (status === "active" && schedule.pauseAfterFailures !== null)
       assert.ok(schedule.failuresInARow < schedule.pauseAfterFailures, `goes on after failures: ${name}`);
-    if (schedule.overlap === "allow" || schedule.overlap === "cancel_previous")
+    if (rule.kind !== "event" && (schedule.overlap === "allow" || schedule.overlap === "cancel_previous"))
       for (const one of runs.filter(({ trace_id: by }) => by === "by rule"))
         this.#checkPunctual(schedule, one);
-    const open = await this.#records.openRuns(scheduleId, 9);
+    const open = await this.records.openRuns(scheduleId, 9);
     if (queuedDueAtMs !== null && status === "active")
       assert.ok(open.length > 0, `nothing is waited for: ${name}`);
     const byHand = runs.filter(({ trace_id: by }) => by === "by hand").length;

@@ -1,0 +1,141 @@
+// Faults of trigger events: that each is in one run of every schedule that reacts to it, or is said not to be.
+
+import type { Mutation } from "./mutation.ts";
+
+const simulation = ["test/simulation/schedules.test.ts"];
+const gateway = ["test/gateway/trigger-events.test.ts"];
+const contract = ["src/store/sql/trigger-events.test.ts"];
+
+const at =
+  (file: string, tests: readonly string[]) =>
+  (fault: string, search: string, replacement: string): Mutation => ({
+    fault,
+    file,
+    search,
+    replacement,
+    tests,
+  });
+
+const step = at("src/schedules/event-step.ts", ["src/schedules/event-step.test.ts"]);
+const events = at("src/schedules/trigger-events.ts", simulation);
+const queue = at("src/schedules/event-queue.ts", simulation);
+const starts = at("src/schedules/run-starts.ts", simulation);
+const store = at("src/store/sql/trigger-events.ts", contract);
+const filter = at("src/schedules/event-filter.ts", ["src/schedules/event-filter.test.ts"]);
+const templates = at("src/schedules/templates.ts", ["src/schedules/templates.test.ts"]);
+const view = at("src/http/resources/trigger-events.ts", gateway);
+
+export const triggerEventMutations: readonly Mutation[] = [
+  events(
+    "a run that was checked for an older definition of its schedule is started",
+    "prepared?.revision === schedule.revision",
+    "prepared !== undefined",
+  ),
+  events(
+    "an event that is known is written again",
+    "if (known !== null) return { event: known, written: [] };",
+    "",
+  ),
+  events(
+    "an event whose run cannot begin at once is forgotten",
+    "waitForStart(schedule, arrived(content)) : wanted",
+    "null : wanted",
+  ),
+  events(
+    "events that a later one replaces still wait",
+    "arrival.replaces && schedule.waitingEvents > 0",
+    "false",
+  ),
+  queue(
+    "a run is started for events that are not the oldest",
+    "events.some(({ seq }, i) => seq !== oldest[i])",
+    "oldest.length === 0",
+  ),
+  queue(
+    "waiting events are given to a run that was checked for an older definition",
+    "now.revision !== schedule.revision || ",
+    "",
+  ),
+  starts("events of a run that was started wait on", "if (throughSeq !== undefined) {", "if (false) {"),
+  starts(
+    "events wait for ever for a schedule that has ended",
+    'waitingEvents === 0 || status === "active"',
+    'status !== "none" || status === "active"',
+  ),
+  step("a paused schedule reacts to events", 'schedule.status === "paused"', "false"),
+  step(
+    "a full batch waits for its time",
+    "isBatchFull(joined, max) ? Math.min(nowMs, openUntilMs) : openUntilMs",
+    "openUntilMs",
+  ),
+  step(
+    "a batch is put off by each of its events",
+    "isSooner ? Math.min(dueMs, schedule.dueAtMs ?? dueMs) : dueMs",
+    "dueMs",
+  ),
+  step("any number of events may wait", "waitingEvents >= WAITING_EVENTS_MAX || ", ""),
+  step("any amount of payloads may wait", " || waitingBytes + bytes > WAITING_BYTES_MAX", ""),
+  step(
+    "a clock that is put back throttles for hours",
+    " && throttledUntilMs - nowMs <= rule.throttleSeconds * 1_000",
+    "",
+  ),
+  step("runs are started behind the end of a schedule", "if (isOver(schedule, nowMs)) return null;", ""),
+  step(
+    "what waits at the end of a schedule is started behind it",
+    "Math.min(dueMs, untilMs ?? dueMs)",
+    "dueMs",
+  ),
+  { ...step("runs of one schedule overlap", 'isBusy && overlap === "skip"', "false"), tests: simulation },
+  {
+    ...step(
+      "a due batch does not wait for the run before",
+      'hasOpen && overlap === "queue_one") {\n    const next = { ...schedule, q',
+      "false) {\n    const next = { ...schedule, q",
+    ),
+    tests: simulation,
+  },
+  store(
+    "waiting events are removed with old ones",
+    '.where("m.waiting", "=", sql.lit(1)),\n        ),',
+    '.where("m.waiting", "=", sql.lit(2)),\n        ),',
+  ),
+  store("events are kept however many there are", "seq > keptFrom && ", ""),
+  store(
+    "events of other schedules wait no more either",
+    '.where("schedule_id", "=", scheduleId)\n      .where("waiting"',
+    '.where("waiting"',
+  ),
+  store(
+    "completed schedules listen",
+    '[sql.lit("active"), sql.lit("paused")]',
+    '[sql.lit("active"), sql.lit("paused"), sql.lit("completed")]',
+  ),
+  filter("a text is compared with a number", "typeof found === typeof value && isOrdered", "isOrdered"),
+  filter("one of several filters is enough", "filters.every(", "filters.some("),
+  templates(
+    "what an event brings is taken for a template",
+    "return (valueAt(values.event, pointerKeys(String(of)) ?? []) ?? null) as JsonValue;",
+    "return filled((valueAt(values.event, pointerKeys(String(of)) ?? []) ?? null) as JsonValue, values);",
+  ),
+  view("a payload of any size is taken", "bytesOf(JSON.stringify(payload)) > PAYLOAD_BYTES_MAX", "false"),
+  view(
+    "a repeated event is answered with what has become of it",
+    "renderEvent(emitted.event, firstMatch)",
+    "renderEvent(emitted.event, presentMatch)",
+  ),
+  {
+    ...at("src/schedules/schedules.ts", gateway)(
+      "events wait for a schedule that was deleted",
+      "if (now.waitingEvents > 0)",
+      "if (false)",
+    ),
+  },
+  {
+    fault: "two events have one run",
+    file: "src/schedules/rule.ts",
+    search: "digestOf(scheduleId, eventId)",
+    replacement: "digestOf(scheduleId, 0)",
+    tests: simulation,
+  },
+];
