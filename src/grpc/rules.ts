@@ -60,6 +60,8 @@ const schedules: RulesOf<typeof ScheduleService> = {
   resume: post("/schedules/{schedule_id}/resume", { answer: "schedule" }),
   delete: remove("/schedules/{schedule_id}"),
   dispatch: post("/schedules/{schedule_id}/dispatch"),
+  emit: post("/events", { answer: "event" }),
+  listEvents: get("/events"),
 };
 
 const jobs: RulesOf<typeof JobService> = {

@@ -107,6 +107,20 @@ test("a watch that its client leaves has left the server too", async () => {
   await jobs.call("CancelJob", { job_id: id });
 });
 
+test("an event starts a run of the schedule that reacts to it, and is listed", async () => {
+  await using program = await startGatewayHere();
+  const jobId = await createJob(program, manifest(["true"]));
+  const filters = [{ path: "/payload/n", op: "eq", value: 1 }];
+  const event = { type: "grpc.test", filters };
+  const made = await json(program, "ScheduleService/Create", { target: { job_id: jobId }, event });
+  assert.deepEqual(made.schedule.event.filters, filters);
+  const told = { type: "grpc.test", payload: { n: 1 }, event_id: "grpc-1" };
+  const emitted = await json(program, "ScheduleService/Emit", told);
+  assert.equal(emitted.event.matched[0].schedule_id, made.schedule.schedule_id);
+  const listed = await json(program, "ScheduleService/ListEvents", { type: "grpc.test" });
+  assert.deepEqual(listed.items, [emitted.event]);
+});
+
 test("a schedule is made, changed by who knows it, paused, resumed, dispatched and deleted", async () => {
   await using program = await startGatewayHere();
   const jobId = await createJob(program, manifest(["true"]));
