@@ -121,8 +121,8 @@ export const triggerEventMutations: readonly Mutation[] = [
   view("a payload of any size is taken", "bytesOf(JSON.stringify(payload)) > PAYLOAD_BYTES_MAX", "false"),
   view(
     "a repeated event is answered with what has become of it",
-    "renderEvent(emitted.event, firstMatch)",
-    "renderEvent(emitted.event, presentMatch)",
+    "renderEvent(event, firstMatch)",
+    "renderEvent(event, presentMatch)",
   ),
   {
     ...at("src/schedules/schedules.ts", gateway)(
