@@ -251,6 +251,9 @@ async function system(): Promise<void> {
   await say("POST", "/api/v1/system/gc", { body: { dry_run: true } });
   await say("GET", "/openapi.json");
   await say("GET", "/docs");
+  await say("GET", "/api/v1/resource");
+  for (const method of ["POST", "PUT"] as const)
+    await say(method, "/api/v1/resource", { body: { limits: {} } });
 }
 
 /** A route that is added has to be added to the session. */
