@@ -15,6 +15,8 @@ import type { Operation, OperationRecords } from "../operations/records.ts";
 import type { ChangeWrites } from "./departures.ts";
 
 const EVENTS_MAX = 1_000;
+/** A node that does not answer takes some seconds. */
+const ADDRESSES_MAX = 10;
 
 /** An operation that goes on in another program, with its events so far as the lines that are kept. */
 export interface JoiningOperation {
@@ -107,7 +109,7 @@ export class Joining implements OperationHandler<ChangeWrites> {
     const { request } = this.#asked;
     try {
       await context.step("welcome");
-      const welcome = await this.#welcomed(request);
+      const welcome = await this.#welcomed(request, context.signal);
       await context.step("check");
       const { token, place, name, address } = request;
       const databaseUrl = "databaseUrl" in place ? place.databaseUrl : welcome.databaseUrl;
@@ -132,11 +134,12 @@ export class Joining implements OperationHandler<ChangeWrites> {
   }
 
   /** By the first node that answers. */
-  async #welcomed({ token, place }: JoinRequest): Promise<Welcome> {
+  async #welcomed({ token, place }: JoinRequest, signal: AbortSignal): Promise<Welcome> {
     const addresses =
       "nodeAddress" in place ? [place.nodeAddress] : await this.#join.nodesOf(place.databaseUrl);
     let problem = new JoinProblem("No node of the cluster runs. Start one, then ask again.");
-    for (const address of addresses) {
+    for (const address of addresses.slice(0, ADDRESSES_MAX)) {
+      if (signal.aborted) throw new OperationInterrupted("The program stops.");
       try {
         return await this.#join.welcome(address, token);
       } catch (error) {

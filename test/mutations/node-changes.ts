@@ -163,6 +163,17 @@ export const nodeChangesMutations: readonly Mutation[] = [
       "",
     ],
   ]),
+  ...of("src/nodes/joining.ts", "src/nodes/joining.test.ts", [
+    ["a program that stops goes on asking to be let in", "if (signal.aborted) throw", "if (false) throw"],
+    [
+      "all nodes of a cluster are asked one after the other",
+      "addresses.slice(0, ADDRESSES_MAX)",
+      "addresses",
+    ],
+  ]),
+  ...of("src/store/postgres/examine.ts", "src/store/postgres/examine.test.ts", [
+    ["a look at a cluster has no end", "ANSWER_MS = 10_000", "ANSWER_MS = 600_000"],
+  ]),
   ...of("src/app/join.ts", joining, [
     ["any cluster is joined", "welcome !== null && isOfCluster(welcome.keys, token)", "welcome !== null"],
   ]),

@@ -7,6 +7,8 @@ import { checkAdmitted, checkServer } from "./migrate.ts";
 import { NOW } from "./nodes.ts";
 
 const COMMITS = 5;
+/** How long the server may take for an answer. */
+const ANSWER_MS = 10_000;
 
 export interface ExaminedServer {
   readonly server: string;
@@ -27,7 +29,7 @@ export async function examinePostgres(
   clocks: { readonly nowMs: () => number; readonly stopwatch: () => number },
 ): Promise<ExaminedServer> {
   const server = serverOf(url);
-  const config = configOf(url, isPooled);
+  const config = { ...configOf(url, isPooled), query_timeout: ANSWER_MS };
   const client = new config.Client(config);
   client.on("error", () => {});
   try {
@@ -69,7 +71,7 @@ export interface ExaminedCluster {
  */
 export async function examineCluster(url: string, isPooled: boolean): Promise<ExaminedCluster> {
   const server = "of the cluster";
-  const config = configOf(url, isPooled);
+  const config = { ...configOf(url, isPooled), query_timeout: ANSWER_MS };
   const client = new config.Client(config);
   client.on("error", () => {});
   try {
