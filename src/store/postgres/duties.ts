@@ -3,7 +3,7 @@
 
 import { sql } from "kysely";
 import type { Database } from "../sql/database.ts";
-import { NOW } from "./nodes.ts";
+import { NOW } from "../sql/database-clock.ts";
 
 const now = sql.raw(NOW);
 

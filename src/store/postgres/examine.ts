@@ -1,10 +1,10 @@
 // A look at a PostgreSQL server, for `troupe doctor` and programs that join a cluster: it writes no table.
 
 import { StoreUnusable } from "../sql/database.ts";
+import { NOW } from "../sql/database-clock.ts";
 import { BEGIN, configOf, serverOf } from "./connection.ts";
 import { explain } from "./errors.ts";
 import { checkAdmitted, checkServer } from "./migrate.ts";
-import { NOW } from "./nodes.ts";
 
 const COMMITS = 5;
 /** How long the server may take for an answer. */

@@ -3,7 +3,7 @@
 import { sql } from "kysely";
 import type { ExpectedNode, ExpectedNodes } from "../../cluster/node-writes.ts";
 import type { Database } from "../sql/database.ts";
-import { NOW } from "./nodes.ts";
+import { NOW } from "../sql/database-clock.ts";
 
 /** Of requests without the token, until it is void. */
 const FAILED_MAX = 10;

@@ -6,12 +6,12 @@ import { agents } from "../sql/agents.ts";
 import { artifacts } from "../sql/artifacts.ts";
 import { briefColumns } from "../sql/brief-jobs.ts";
 import type { Stored } from "../sql/columns.ts";
+import { NOW } from "../sql/database-clock.ts";
 import { letters } from "../sql/dead-letters.ts";
 import { humanRequests } from "../sql/human-requests.ts";
 import { fixedColumns, progressColumns } from "../sql/job-columns.ts";
 import { tasks } from "../sql/jobs.ts";
 import type { Schema } from "../sql/schema.generated.ts";
-import { NOW } from "./nodes.ts";
 import { storable } from "./values.ts";
 
 type Types = (table: string, column: string) => string;

@@ -5,7 +5,8 @@
 import { sql } from "kysely";
 import type { FileGarbage, RetentionRecords } from "../../runs/retention-records.ts";
 import type { Database } from "../sql/database.ts";
-import { AWAY_MS_MAX, NOW } from "./nodes.ts";
+import { NOW } from "../sql/database-clock.ts";
+import { AWAY_MS_MAX } from "./nodes.ts";
 
 /**
  * For a node that is gone for good nothing more is noted: should it come back, it finds what nothing names.

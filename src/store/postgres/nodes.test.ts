@@ -10,13 +10,14 @@ import { machineResources } from "../../../test/support/machine.ts";
 import { inPostgres, returnPostgres, takePostgres } from "../../../test/support/postgres.ts";
 import type { NodeWrites } from "../../cluster/node-writes.ts";
 import { type NodeEntry, nodeOf } from "../../cluster/nodes.ts";
+import { NOW } from "../sql/database-clock.ts";
 import { nodeWrites } from "../sql/node-writes.ts";
 import { configOf } from "./connection.ts";
 import { openPostgres, type PostgresDatabase } from "./database.ts";
 import { expectedNodes } from "./expected-nodes.ts";
 import { PostgresJournal } from "./journal.ts";
 import { READS } from "./journal-statements.ts";
-import { AWAY_MS_MAX, forgetNodes, NOW, nodeReads, PostgresNodes } from "./nodes.ts";
+import { AWAY_MS_MAX, forgetNodes, nodeReads, PostgresNodes } from "./nodes.ts";
 
 const LIMIT_MS = 10_000;
 const LEASE_MS = 60_000;

@@ -19,13 +19,11 @@ import type {
   Replaceable,
 } from "../../cluster/nodes.ts";
 import { type Database, StoreUnusable } from "../sql/database.ts";
+import { NOW } from "../sql/database-clock.ts";
 import { OTHER_KEY } from "./cluster.ts";
 import type { ConnectionConfig } from "./connection.ts";
 import { scopeOf, unavailable } from "./errors.ts";
 import { storable } from "./values.ts";
-
-/** Milliseconds since 1970, as the database has them now. */
-export const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 interface Row {
   readonly node_id: string;

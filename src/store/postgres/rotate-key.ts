@@ -6,12 +6,12 @@
 
 import type pg from "pg";
 import { StoreUnusable } from "../sql/database.ts";
+import { NOW } from "../sql/database-clock.ts";
 import { PART_OF_ENCRYPTED, reencryptIn } from "../sql/encrypted-texts.ts";
 import { OTHER_KEY } from "./cluster.ts";
 import { BEGIN, configOf, serverOf } from "./connection.ts";
 import { explain } from "./errors.ts";
 import { migrate } from "./migrate.ts";
-import { NOW } from "./nodes.ts";
 
 /** A row may have some MiB. */
 const ROWS_AT_ONCE = 20;

@@ -2,10 +2,10 @@
 
 import { sql, type Transaction } from "kysely";
 import type { NodeWrites } from "../../cluster/node-writes.ts";
+import { NOW } from "./database-clock.ts";
 import type { Schema } from "./schema.generated.ts";
 
-/** Milliseconds since 1970, as the database has them now. */
-const now = sql.raw("(extract(epoch FROM clock_timestamp()) * 1000)::bigint");
+const now = sql.raw(NOW);
 
 export function nodeWrites(db: Transaction<Schema>): NodeWrites {
   return {
