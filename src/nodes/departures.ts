@@ -62,7 +62,8 @@ export class Departures implements OperationHandler<ChangeWrites> {
   /** Resolves once nothing is left at the node, or it does not live. @throws OperationFailed `node_stays` */
   async #drained(context: OperationContext, withinMs: number): Promise<void> {
     const { orders } = this.#parts;
-    let heartbeats = new Set<number>();
+    let heartbeat: number | null = null;
+    let further = 0;
     let jobsMax = 1;
     for (;;) {
       const node = await orders.find(context.operation.target);
@@ -70,9 +71,13 @@ export class Departures implements OperationHandler<ChangeWrites> {
       const { jobsOwned: jobs, tasksRunning: attempts, heartbeatAtMs } = node;
       const asked = context.operation.result?.asked;
       if (asked === undefined || node.drainUntilMs === null) {
-        heartbeats = new Set([await this.#ask(context, node, withinMs)]);
-      } else if (heartbeats.add(heartbeatAtMs).size > HEARTBEATS_MIN) {
-        if (jobs + attempts === 0 || heartbeatAtMs > node.drainUntilMs + LATE_MS) return;
+        heartbeat = await this.#ask(context, node, withinMs);
+        further = 0;
+      } else {
+        if (heartbeat !== null && heartbeatAtMs !== heartbeat) further++;
+        heartbeat = heartbeatAtMs;
+        const isOver = jobs + attempts === 0 || heartbeatAtMs > node.drainUntilMs + LATE_MS;
+        if (isOver && further >= HEARTBEATS_MIN) return;
       }
       jobsMax = Math.max(jobsMax, jobs);
       context.progress(1 - jobs / jobsMax, `${jobs} jobs and ${attempts} attempts are left`);
