@@ -3639,6 +3639,12 @@ export interface Operations {
 
             /** next_page_token of the page before. Good for 24 hours, for the same query. */
             readonly page_token?: string | undefined;
+
+            /**
+             * Only nodes of this name: those that have not left; if there is none, those that have; else the one
+             * that was removed last.
+             */
+            readonly name?: string | undefined;
           }
         | undefined;
     };

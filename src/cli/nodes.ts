@@ -7,6 +7,8 @@ import { ago } from "./record-text.ts";
 import type { ServerCall } from "./session.ts";
 import { cleanText } from "./text.ts";
 
+const NAMED_SHOWN_MAX = 10;
+
 const ALONE =
   "This gateway keeps its records in SVC_HOME, so it is the only node. Programs with one SVC_DATABASE_URL are nodes of one cluster.";
 
@@ -37,20 +39,13 @@ export async function list(call: ServerCall): Promise<number> {
   return code;
 }
 
-/** The id of the node that the command's first word names: its id, or its name, of those that have not left if it can be. */
+/** The id of the node that the command's first word names: its name, or its id. */
 export async function nodeIdOf({ client, words: [word = ""] }: ServerCall): Promise<string> {
-  const named: Node[] = [];
-  for await (const node of client.system.nodes({ page_size: 200 })) {
-    if (node.node_id === word) return word;
-    if (node.name === word) named.push(node);
-  }
-  const present = named.filter(({ status }) => status !== "left");
-  const [node, ...others] = present.length === 0 ? named : present;
+  const { items } = await client.system.nodes({ name: word, page_size: NAMED_SHOWN_MAX }).page();
+  const [node, ...others] = items;
   if (others.length > 0) {
-    const ids = [node, ...others].map((one) => one?.node_id).join(", ");
-    throw new UsageError(
-      `${others.length + 1} nodes are named ${cleanText(word)}: give the id of one (${ids}).`,
-    );
+    const ids = items.map((one) => one.node_id).join(", ");
+    throw new UsageError(`Several nodes are named ${cleanText(word)}: give the id of one (${ids}).`);
   }
   // The gateway says that there is no such node.
   return node?.node_id ?? word;

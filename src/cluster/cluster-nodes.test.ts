@@ -43,7 +43,6 @@ function reading(records: readonly NodeRecord[]): NodeReads {
   return {
     present: async () => records,
     page: async () => records,
-    named: async () => [],
     find: async (nodeId) => records.find((one) => one.nodeId === nodeId) ?? null,
     livingFirst: async () => records,
   };
@@ -76,6 +75,7 @@ test("a program with a database of its own is the only node, and is draining whi
   assert.deepEqual([node?.startedAtMs, node?.heartbeatAtMs], [5, 8]);
   assert.deepEqual(node?.pools.default, { capacity: 4, available: 1, ...use(3, 7) });
   assert.deepEqual(await nodes.page(10, { name: "one", nodeId: "n1" }), []);
+  assert.deepEqual([await nodes.page(10, null, own.name), await nodes.page(10, null, "x")], [[node], []]);
   assert.deepEqual(await nodes.find("n1"), node);
   assert.equal(await nodes.find("n2"), null);
   isStopping = true;

@@ -48,8 +48,8 @@ export interface OwnNode extends Omit<NodeEntry, "owner" | "address"> {
 
 /** All of it throws JournalUnavailable when the rows cannot be read. */
 export interface ClusterNodes {
-  /** By name. */
-  page(limit: number, after: NodePosition | null): Promise<readonly NodeView[]>;
+  /** NodeReads.page */
+  page(limit: number, after: NodePosition | null, name?: string): Promise<readonly NodeView[]>;
   find(nodeId: string): Promise<NodeView | null>;
   /** At most 1,000, the living ones first, by name. */
   overview(): Promise<readonly NodeView[]>;
@@ -63,7 +63,7 @@ export function sharedNodes(reads: NodeReads, own: OwnNode): ClusterNodes {
   };
   const all = async (records: Promise<readonly NodeRecord[]>) => (await records).map(viewed);
   return {
-    page: (limit, after) => all(reads.page(limit, after)),
+    page: (limit, after, name) => all(reads.page(limit, after, name)),
     async find(nodeId) {
       const record = await reads.find(nodeId);
       return record === null ? null : viewed(record);
@@ -84,7 +84,7 @@ export function onlyNode(
     return viewOf({ ...own, ...now, address: null, connectedNodes: [] }, true);
   };
   return {
-    page: async (_limit, after) => (after === null ? [view()] : []),
+    page: async (_limit, after, name = own.name) => (after === null && name === own.name ? [view()] : []),
     find: async (nodeId) => (nodeId === own.nodeId ? view() : null),
     overview: async () => [view()],
   };

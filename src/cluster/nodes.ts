@@ -155,11 +155,13 @@ export type NodePosition = Pick<NodeEntry, "name" | "nodeId">;
 export interface NodeReads {
   /** Those that have not left, by name. */
   present(): Promise<readonly NodeRecord[]>;
-  /** By name. */
-  page(limit: number, after: NodePosition | null): Promise<readonly NodeRecord[]>;
+  /**
+   * By name.
+   *
+   * @param name of this name only those that have not left; else those that have; else the one that was removed last
+   */
+  page(limit: number, after: NodePosition | null, name?: string): Promise<readonly NodeRecord[]>;
   find(nodeId: string): Promise<NodeRecord | null>;
-  /** Those of a name that have not left; else those that have; else the one that was removed last. */
-  named(name: string): Promise<readonly NodeRecord[]>;
   /** Living ones first, by name. */
   livingFirst(limit: number): Promise<readonly NodeRecord[]>;
 }

@@ -43,7 +43,7 @@ function start(rows: readonly NodeRecord[]) {
       cluster: {
         nodeId: "a",
         orders: { find, order: async (nodeId) => ({ ...(await find(nodeId))!, drainUntilMs: 60_000 }) },
-        reads: { present: async () => rows, named: async () => [] },
+        reads: { present: async () => rows, page: async () => [] },
         sealingKeyId: "",
         joined: null,
       },

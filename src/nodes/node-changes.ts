@@ -21,7 +21,7 @@ const AT_ONCE_MAX = 100;
 export interface ClusterParts {
   readonly nodeId: string;
   readonly orders: NodeOrders;
-  readonly reads: Pick<NodeReads, "present" | "named">;
+  readonly reads: Pick<NodeReads, "present" | "page">;
   /** Of the key that encrypts, as hexadecimal digits. */
   readonly sealingKeyId: string;
   /** The operation by which this program has joined; null once it has ended. */
@@ -201,13 +201,13 @@ export class NodeChanges {
   }
 
   async #named(name: string): Promise<NodeRecord> {
-    const [node, ...others] = await this.#cluster().reads.named(name);
+    const [node, other] = await this.#cluster().reads.page(2, null, name);
     if (node === undefined)
       throw new DomainError("node_not_found", `There is no node named ${name}; GET /nodes lists them.`);
-    if (others.length === 0) return node;
+    if (other === undefined) return node;
     throw new DomainError(
       "conflict",
-      `${others.length + 1} nodes are named ${name}: give the node_id of one; GET /nodes lists them.`,
+      `Several nodes are named ${name}: give the node_id of one; GET /nodes?name=… lists them.`,
     );
   }
 

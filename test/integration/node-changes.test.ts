@@ -31,9 +31,8 @@ const refused = async (at: Name, verb: string, body: JsonObject) =>
   ask(node(at), "POST", `/system/cluster/nodes:${verb}`, { body });
 
 async function shown(at: Name, name: Name): Promise<JsonObject> {
-  const { items } = await call(node(at), "GET", "/nodes");
-  const named = (items as JsonObject[]).filter((one) => one.name === name);
-  return named.find(({ status }) => status !== "left") ?? named[0]!;
+  const { items } = await call(node(at), "GET", `/nodes?name=${name}`);
+  return (items as JsonObject[])[0]!;
 }
 
 const operationEnded = (at: Name, { operation_id: id }: JsonObject) =>

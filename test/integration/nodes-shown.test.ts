@@ -8,6 +8,7 @@ import { startHere } from "../support/command-line.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import {
   ask,
+  assertProblem,
   call,
   createJob,
   ended,
@@ -227,4 +228,28 @@ test("limits that one node is told hold on the other within a few seconds, and b
   await until("a sees that b goes by them", async () => cores(await resourceAt(a, "b")) === all / 4);
   assert.equal((await call(b, "PUT", "/resource", { limits: {} })).revision, 3);
   await until("a goes by the new ones", async () => cores(await resourceAt(a, "a")) === all / 2);
+});
+
+test("a name is that of nodes which have not left, for requests and commands", async () => {
+  const add = (nodeId: string, status: string) =>
+    inPostgres(
+      url,
+      `INSERT INTO nodes SELECT (jsonb_populate_record(nodes, '{"node_id": "${nodeId}", "owner": "${nodeId}/1",
+        "name": "twin", "status": "${status}", "lease_until": 0}')).* FROM nodes WHERE name = 'b'`,
+    );
+  const named = async () =>
+    ((await call(a, "GET", "/nodes?name=twin")).items as unknown as readonly ShownNode[]).map(
+      ({ node_id: id }) => id,
+    );
+  const status = () => startHere(["node", "status", "twin", "--json", "--url", a.api], a.home).ended;
+  await add("node_t0", "left");
+  assert.deepEqual(await named(), ["node_t0"]);
+  for (const nodeId of ["node_t1", "node_t2"]) await add(nodeId, "ready");
+  assert.deepEqual(await named(), ["node_t1", "node_t2"]);
+  assert.match((await status()).err, /Several nodes are named twin.*node_t1, node_t2/);
+  const body = { name: "twin" };
+  assertProblem(await ask(a, "POST", "/system/cluster/nodes:remove", { body }), 409, "conflict");
+  await inPostgres(url, "DELETE FROM nodes WHERE node_id = 'node_t2'");
+  assert.equal((JSON.parse((await status()).out) as JsonObject).node_id, "node_t1");
+  await inPostgres(url, "DELETE FROM nodes WHERE name = 'twin'");
 });

@@ -30,7 +30,11 @@ export const nodeChangesMutations: readonly Mutation[] = [
       "leaves = CASE WHEN nodes.owner = ANY ($10) THEN nodes.leaves ELSE 0 END",
       "leaves = nodes.leaves",
     ],
-    ["a name is also that of nodes which have left", "nodes.status = 'left', removed_at", "removed_at"],
+    [
+      "a name is also that of nodes which have left",
+      "ORDER BY status = 'left', removed_at",
+      "ORDER BY removed_at",
+    ],
     ["an undrain lets a program end", '.concat("leaves = 0")', '.concat("leaves = leaves")'],
   ]),
   ...of("src/store/sql/node-writes.ts", rows, [

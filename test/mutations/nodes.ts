@@ -25,8 +25,8 @@ const shown: readonly Mutation[] = [
   {
     fault: "a list of nodes begins again on every page",
     file: "src/store/postgres/nodes.ts",
-    search: "WHERE (name, node_id) > ($2, $3)",
-    replacement: "WHERE (name, node_id) > ('', $2 || $3) AND $2 <> ''",
+    search: "OR (name, node_id) > ($2, $3)",
+    replacement: "OR (name, node_id) > ('', $3)",
     tests: ROWS,
   },
   {

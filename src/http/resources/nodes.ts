@@ -71,12 +71,22 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
     get("/nodes", {
       operationId: "listNodes",
       summary: "List the nodes",
-      query: Type.Input(pageQuery),
+      query: Type.Input({
+        ...pageQuery,
+        name: Type.String(
+          "Only nodes of this name: those that have not left; if there is none, those that have; else the one that was removed last.",
+          { maxLength: 128 },
+        ),
+      }),
       answers: { 200: NodePageSchema },
       handle: (request, reply) =>
         sendPage(parts, request, reply, {
           rows: (limit, after) =>
-            nodes.page(limit, after === null ? null : { name: String(after[0]), nodeId: String(after[1]) }),
+            nodes.page(
+              limit,
+              after === null ? null : { name: String(after[0]), nodeId: String(after[1]) },
+              request.query.name,
+            ),
           positionOf: ({ name, nodeId }) => [name, nodeId],
           render: (node) => JSON.stringify(renderNode(node)),
         }),

@@ -9,7 +9,7 @@ import { changes, next } from "../../../test/support/journal-records.ts";
 import { machineResources } from "../../../test/support/machine.ts";
 import { inPostgres, returnPostgres, takePostgres } from "../../../test/support/postgres.ts";
 import type { NodeWrites } from "../../cluster/node-writes.ts";
-import { type NodeEntry, nodeOf } from "../../cluster/nodes.ts";
+import { type NodeEntry, type NodePosition, nodeOf } from "../../cluster/nodes.ts";
 import { NOW } from "../sql/database-clock.ts";
 import { nodeWrites } from "../sql/node-writes.ts";
 import { configOf } from "./connection.ts";
@@ -434,7 +434,7 @@ onPostgres("a node that was removed gets no lease, and its jobs wait for it no l
   assert.deepEqual(await journal.claim("b/1", 10), ["j-1"]);
   await over("a/1", AWAY_MS_MAX + 1);
   await forgetNodes(database);
-  assert.equal((await nodeReads(database).named("a"))[0]?.status, "left", "it is known when it comes back");
+  assert.equal((await nodeReads(database).find("a"))?.status, "left", "it is known when it comes back");
 });
 
 onPostgres("a node of a name that no other has is expected, with one token at a time", async (under) => {
@@ -465,12 +465,16 @@ onPostgres("a node of a name that no other has is expected, with one token at a 
 });
 
 onPostgres("a name is that of nodes which have not left, if there is one", async ({ nodes, database }) => {
-  const named = async () => (await nodeReads(database).named("x")).map(({ nodeId }) => nodeId).toSorted();
+  await nodes.register(entry("y/1"), LEASE_MS, []);
+  const page = async (limit: number, after: NodePosition | null = null) =>
+    (await nodeReads(database).page(limit, after, "x")).map(({ nodeId }) => nodeId);
+  const named = () => page(10);
   const here = (owner: string) => nodes.register(entry(owner, { name: "x" }), LEASE_MS, []);
   const leave = (owner: string) => nodes.leave(entry(owner));
   const remove = (nodeId: string) => change(database, (writes) => writes.remove(nodeId));
   for (const owner of ["a/1", "b/1", "c/1", "d/1"]) await here(owner);
   assert.deepEqual(await named(), ["a", "b", "c", "d"]);
+  assert.deepEqual([await page(2), await page(1, { name: "x", nodeId: "b" })], [["a", "b"], ["c"]]);
   await leave("a/1");
   await remove("b");
   assert.deepEqual(await named(), ["c", "d"]);

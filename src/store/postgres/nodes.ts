@@ -72,6 +72,10 @@ const NOW_SEEN = `lease_until - ${NOW} AS lease_left, ${STATUS}`;
 const READ = `SELECT *, ${NOW_SEEN} FROM nodes`;
 const PRESENT = "WHERE nodes.status <> 'left' ORDER BY name, node_id";
 
+/** NodeReads.page */
+const NAMED = `SELECT node_id FROM nodes WHERE name = $4
+  ORDER BY status = 'left', removed_at DESC NULLS FIRST FETCH FIRST ROW WITH TIES`;
+
 const OUTAGE = `RETURNING drain_until - ${NOW} AS drain_left, drain_services_last, drain_requested_at, maintenance, leaves`;
 
 /** Is kept in maintenance, and when the same program has another lease. */
@@ -241,20 +245,13 @@ export function nodeReads(database: Pick<Database, "read">): NodeReads {
     (await database.read<Row>(`${READ} ${text}`, values)).map(recordOf);
   return {
     present: () => read(PRESENT, []),
-    page: (limit, after) =>
-      after === null
-        ? read("ORDER BY name, node_id LIMIT $1", [limit])
-        : read("WHERE (name, node_id) > ($2, $3) ORDER BY name, node_id LIMIT $1", [
-            limit,
-            after.name,
-            after.nodeId,
-          ]),
-    find: async (nodeId) => (await read("WHERE node_id = $1", [nodeId]))[0] ?? null,
-    named: (name) =>
+    page: (limit, after, name) =>
       read(
-        `WHERE name = $1 ORDER BY nodes.status = 'left', removed_at DESC NULLS FIRST FETCH FIRST ROW WITH TIES`,
-        [name],
+        `WHERE ($2::text IS NULL OR (name, node_id) > ($2, $3)) AND ($4::text IS NULL OR node_id IN (${NAMED}))
+          ORDER BY name, node_id LIMIT $1`,
+        [limit, after?.name ?? null, after?.nodeId ?? null, name ?? null],
       ),
+    find: async (nodeId) => (await read("WHERE node_id = $1", [nodeId]))[0] ?? null,
     livingFirst: (limit) => read(`ORDER BY lease_until <= ${NOW}, name, node_id LIMIT $1`, [limit]),
   };
 }
