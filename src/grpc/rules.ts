@@ -4,12 +4,13 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { JobService } from "./gen/svc/runtime/v1/job_pb.ts";
 import { NodeService } from "./gen/svc/runtime/v1/node_pb.ts";
+import { ResourceService } from "./gen/svc/runtime/v1/resource_pb.ts";
 import { ScheduleService } from "./gen/svc/runtime/v1/schedule_pb.ts";
 import { ServiceService } from "./gen/svc/runtime/v1/service_pb.ts";
 
 export interface Rule {
   readonly api: "gateway" | "runtime";
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   /** Below /api/v1; `{name}` is a field of the request. */
   readonly path: string;
   /**
@@ -31,6 +32,7 @@ const rule =
 
 const get = rule("gateway", "GET");
 const post = rule("gateway", "POST");
+const put = rule("gateway", "PUT");
 const patch = rule("gateway", "PATCH");
 const remove = rule("gateway", "DELETE");
 const runtimeGet = rule("runtime", "GET");
@@ -49,6 +51,11 @@ const nodes: RulesOf<typeof NodeService> = {
 const services: RulesOf<typeof ServiceService> = {
   listServices: get("/services"),
   resolveService: get("/services/{name}/resolve", { answer: "service" }),
+};
+
+const resources: RulesOf<typeof ResourceService> = {
+  getResource: get("/resource", { answer: "resource" }),
+  setResource: put("/resource", { answer: "resource" }),
 };
 
 const schedules: RulesOf<typeof ScheduleService> = {
@@ -78,6 +85,7 @@ export const protocol: readonly {
 }[] = [
   { service: NodeService, rules: nodes },
   { service: ServiceService, rules: services },
+  { service: ResourceService, rules: resources },
   { service: ScheduleService, rules: schedules },
   { service: JobService, rules: jobs },
 ];

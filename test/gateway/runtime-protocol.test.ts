@@ -206,6 +206,20 @@ test("services are listed and resolved", async () => {
   await jobs.call("CancelJob", { job_id: id });
 });
 
+test("limits are set by who knows them, and read", async () => {
+  await using program = await startGatewayHere();
+  using resources = grpcClient(grpcAddress(program.output()), "svc.runtime.v1.ResourceService");
+  const etag = (await ask(program, "GET", "/resource")).headers.get("etag")!;
+  const limits = struct({ cpu_percent: 50, gpu_indices: [] });
+  const set = await resources.call("SetResource", { limits, etag });
+  assert.equal(set.resource.revision, 2);
+  const { resource } = await resources.call("GetResource");
+  assert.equal(resource.effective.cpu_cores, resource.totals.cpu_cores / 2);
+  await refused(resources.call("SetResource", { limits, etag }), status.ABORTED, "precondition_failed");
+  const wrong = resources.call("SetResource", { limits: struct({ cpu_percent: 101 }) });
+  await refused(wrong, status.INVALID_ARGUMENT, "validation_failed");
+});
+
 test("with a token nobody is served without it, and what is wrong is said in the caller's protocol", async () => {
   await using program = await startGatewayHere({ env: { SVC_API_TOKEN: TOKEN } });
   const address = grpcAddress(program.output());

@@ -15,7 +15,9 @@ import { loadSync } from "@grpc/proto-loader";
 
 const protos = join(import.meta.dirname, "../../proto");
 
-const files = ["node", "service", "schedule", "job"].map((name) => `svc/runtime/v1/${name}.proto`);
+const files = ["node", "service", "resource", "schedule", "job"].map(
+  (name) => `svc/runtime/v1/${name}.proto`,
+);
 const loaded = loadPackageDefinition(
   loadSync([...files, "grpc/health/v1/health.proto", "google/rpc/error_details.proto"], {
     includeDirs: [protos],
