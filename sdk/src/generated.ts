@@ -2809,6 +2809,45 @@ export interface Operations {
   };
 
   /**
+   * Check services now (POST /api/v1/services:check)
+   *
+   * As the list, once each of their checks has been made again; one that takes more than two seconds is
+   * shown as it was, with its last_checked_at.
+   */
+  readonly checkServices: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** Services of this name only. */
+            readonly name?: string | undefined;
+
+            /** Tags that it must have, all of them: separated by commas, or the parameter repeated. */
+            readonly tag?: string | undefined;
+
+            /**
+             * passing only while every check has found it reachable; critical before the first time, and after
+             * failures.
+             */
+            readonly status?: "passing" | "critical" | undefined;
+
+            /** Services of this run. */
+            readonly run_id?: string | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: ServicePage;
+  };
+
+  /**
    * Remove what is not kept any more (POST /api/v1/system/gc)
    *
    * Ended runs that are older than they are kept, or more than fit, with everything of theirs; and what
@@ -4384,6 +4423,13 @@ export const operations = {
     body: "json",
     answer: "json",
     takesKey: true,
+  },
+  checkServices: {
+    method: "POST",
+    path: "/api/v1/services:check",
+    body: "none",
+    answer: "json",
+    takesKey: false,
   },
   collectGarbage: {
     method: "POST",

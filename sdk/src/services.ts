@@ -19,6 +19,11 @@ export class ServicesResource {
     return pagesOf(this.#transport, "listServices", { query }, options);
   }
 
+  /** The same, once each of their checks has been made again. */
+  check(query: ServicesQuery = {}, options: CallOptions = {}): Promise<ServicePage> {
+    return this.#transport.value("checkServices", { query }, options);
+  }
+
   /**
    * The newest of this name whose checks pass.
    *

@@ -86,6 +86,7 @@ const services = command({
   options: [
     option("--tag TAG", "Only those with this tag."),
     option("--run RUN-ID", "Only those of this run."),
+    option("--check", "Make their checks first, now."),
     ...remote,
   ],
   load: withServer(async () => (await import("./services.ts")).services),

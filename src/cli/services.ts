@@ -1,6 +1,6 @@
 // `troupe services`: the long-lived processes that open runs offer, such as their dashboards.
 
-import type { Service } from "../../sdk/src/index.ts";
+import type { Service, ServicePage, ServicesQuery } from "../../sdk/src/index.ts";
 import { checkedId } from "./ids.ts";
 import { printList } from "./lists.ts";
 import type { ServerCall } from "./session.ts";
@@ -17,7 +17,7 @@ export async function services(call: ServerCall): Promise<number> {
   const what = query.name === undefined ? "service" : `service of the name ${cleanText(query.name)}`;
   const code = await printList<Service>(call, {
     async *items(pageSize) {
-      for await (const page of call.client.services.list({ ...query, page_size: pageSize }).pages()) {
+      for await (const page of pagesOf(call, { ...query, page_size: pageSize })) {
         for (const node of page.unreachable_nodes) silent.add(cleanText(node));
         yield* page.items;
       }
@@ -30,6 +30,19 @@ export async function services(call: ServerCall): Promise<number> {
   if (silent.size > 0)
     call.terminal.note(`Without those of nodes that do not answer now: ${[...silent].join(", ")}.`);
   return code;
+}
+
+async function* pagesOf(call: ServerCall, query: ServicesQuery): AsyncGenerator<ServicePage> {
+  const { services: api } = call.client;
+  if (call.flag("check") !== true) {
+    yield* api.list(query).pages();
+    return;
+  }
+  for (let token: string | null | undefined; token !== null; ) {
+    const page: ServicePage = await api.check({ ...query, page_token: token });
+    yield page;
+    token = page.next_page_token;
+  }
 }
 
 function serviceRow(service: Service): readonly unknown[] {

@@ -55,7 +55,7 @@ export interface NodeServiceParts {
   readonly host: Pick<TaskHost, "accept">;
   readonly reconcile: (fix: boolean) => Promise<Reconciliation>;
   /** What the jobs of this node offer. */
-  readonly services: Pick<ServiceRegistry, "list" | "find">;
+  readonly services: Pick<ServiceRegistry, "list" | "find" | "check">;
   /** For programs that join. */
   readonly welcomes: WelcomesParts;
 }
@@ -108,7 +108,9 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
       },
 
       async *listServices(request): AsyncGenerator<ListServicesResponse> {
-        for (const service of services.list(pageFromWire(request)))
+        const page = pageFromWire(request);
+        const listed = request.isChecked ? await services.check(page) : services.list(page);
+        for (const service of listed)
           yield create(ListServicesResponseSchema, { service: serviceToWire(service) });
       },
 

@@ -40,6 +40,7 @@ test("what another node has is listed, a part of it when a part is asked for, an
   using peers = peersWith();
   const services = asked(peers, rowOf("b", node.address));
   assert.deepEqual(await services.list(all), { services: registry.list(all), unreachable: [] });
+  assert.deepEqual(await services.list(all, true), { services: await registry.check(all), unreachable: [] });
   const part = { ...all, name: "s1", limit: 4, after: registry.list({ ...all, name: "s1" })[2]! };
   assert.deepEqual((await services.list(part)).services, registry.list(part));
   const found = await services.resolve({ name: "s2", tags: ["t5"], node: null });

@@ -67,10 +67,10 @@ function remoteNode(
         return foundFromWire(await peers.call(address, (client) => client.findService(request, timeout)));
       }),
 
-    list: (page) =>
+    list: (page, isChecked) =>
       answered(async () => {
         const messages = peers.stream(address, new AbortController().signal, (client, options) =>
-          client.listServices(pageToWire(page), { ...options, timeoutMs: ANSWER_MS }),
+          client.listServices(pageToWire(page, isChecked), { ...options, timeoutMs: ANSWER_MS }),
         );
         const services = [];
         for await (const { service } of messages)

@@ -105,9 +105,9 @@ function requestOf(
   context: HandlerContext,
 ): InjectOptions & { readonly url: string } {
   const { url, headers, rest } = pathOf(rule, fieldsOf(method, request), context);
-  if (rule.method === "GET" || rule.method === "DELETE") {
-    return { method: rule.method, url, headers, ...(rule.method === "GET" && { query: textsOf(rest) }) };
-  }
+  const isQuery = rule.method === "GET" || rule.body?.length === 0;
+  if (isQuery) return { method: rule.method, url, headers, query: textsOf(rest) };
+  if (rule.method === "DELETE") return { method: rule.method, url, headers };
   const body =
     rule.body === undefined ? rest : rule.body.map((name) => rest[name]).find((one) => one !== undefined);
   if (rule.body === undefined && Object.keys(rest).length === 0) return { method: rule.method, url, headers };

@@ -14,8 +14,8 @@ export interface Rule {
   /** Below /api/v1; `{name}` is a field of the request. */
   readonly path: string;
   /**
-   * The fields of the request of which one is the body; when absent, the body is an object of all fields that are not in
-   * the path. A field `etag` is sent as If-Match, and those of a GET are its query.
+   * The fields of the request of which one is the body; none: all are the query, as those of a GET are; when absent, the body
+   * is an object of all fields that are not in the path. A field `etag` is sent as If-Match.
    */
   readonly body?: readonly string[];
   /** The field of the response that the answer is; when absent, the answer's fields are the response's. */
@@ -50,6 +50,7 @@ const nodes: RulesOf<typeof NodeService> = {
 
 const services: RulesOf<typeof ServiceService> = {
   listServices: get("/services"),
+  checkServices: post("/services:check", { body: [] }),
   resolveService: get("/services/{name}/resolve", { answer: "service" }),
 };
 

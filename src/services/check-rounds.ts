@@ -39,6 +39,16 @@ export class CheckRounds {
     });
   }
 
+  /** Makes the checks of an instance that wait for their time now. Resolves once there is a new result of each. */
+  async now(instance: ServiceInstance): Promise<void> {
+    const results = instance.spec.checks.map((_check, index) => instance.nextResult(index));
+    for (const [index, cancel] of [...instance.timers]) {
+      cancel();
+      this.#later(instance, index, 0);
+    }
+    await Promise.all(results);
+  }
+
   #later(instance: ServiceInstance, index: number, delayMs: number): void {
     const check = instance.spec.checks[index]!;
     const limit = check.kind === "script" ? this.#scripts : this.#connections;

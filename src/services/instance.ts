@@ -91,6 +91,8 @@ export class ServiceInstance {
   /** By the number of the check that waits for its next time. */
   readonly timers = new Map<number, () => void>();
   readonly #over = new AbortController();
+  /** Who waits for the next result of a check, by its number. */
+  readonly #awaited = new Map<number, PromiseWithResolvers<void>>();
   readonly #rounds: readonly Round[];
 
   constructor(origin: Origin) {
@@ -122,6 +124,20 @@ export class ServiceInstance {
     this.#over.abort();
     for (const cancel of this.timers.values()) cancel();
     this.timers.clear();
+    for (const index of [...this.#awaited.keys()]) this.#told(index);
+  }
+
+  /** Resolves with the next result of a check, or when the instance is over. */
+  nextResult(index: number): Promise<void> {
+    if (this.isOver) return Promise.resolve();
+    const awaited = this.#awaited.get(index) ?? Promise.withResolvers<void>();
+    this.#awaited.set(index, awaited);
+    return awaited.promise;
+  }
+
+  #told(index: number): void {
+    this.#awaited.get(index)?.resolve();
+    this.#awaited.delete(index);
   }
 
   /** Of all checks together; `starting` counts as critical for others. */
@@ -160,6 +176,7 @@ export class ServiceInstance {
     round.output = output;
     round.checkedAtMs = nowMs;
     if (this.status !== before) this.updatedAtMs = nowMs;
+    this.#told(index);
     return round.state;
   }
 }

@@ -385,3 +385,33 @@ function instanceOf(name: string, serviceId: string): ServiceInstance {
     order: 1,
   });
 }
+
+test("who asks for checks gets their new results, and does not wait for one that takes long", async () => {
+  using started = startRegistry();
+  const { registry } = started;
+  let isWell = true;
+  let hangs = false;
+  await using server = await serveHttp((_request, response) => {
+    if (!hangs) response.writeHead(isWell ? 200 : 503).end();
+  });
+  const seldom = { type: "http", interval_ms: 3_600_000, timeout_ms: 60_000 };
+  registry.jobOpened(
+    serviceJob("job", [{ name: "web", port: server.port, checks: [seldom] }, { name: "idea" }]),
+  );
+  await until("the service passes", () => started.passing("web"));
+  isWell = false;
+  const all = { name: null, tags: [], status: null, runId: null, limit: 10, after: null };
+  const checked = await registry.check(all);
+  assert.deepEqual(
+    checked.map(({ name, status }) => `${name} ${status}`),
+    ["idea passing", "web critical"],
+  );
+  assert.deepEqual(await registry.check({ ...all, status: "passing" }), started.list({ name: "idea" }));
+  hangs = true;
+  const [late] = await registry.check({ ...all, name: "web" });
+  assert.equal(late?.status, "critical");
+  // The answer to another caller ends with the service.
+  const asked = registry.check({ ...all, name: "web" });
+  registry.jobClosed("job");
+  assert.deepEqual(await asked, []);
+});

@@ -20,6 +20,8 @@ import { calledAt, type ServiceStatus, type ServiceView } from "./service-view.t
 const INSTANCES_MAX = 10_000;
 /** Per instance: a service that fails and recovers all day must not fill its run's history. */
 const CHANGES_RECORDED_MAX = 1_000;
+/** How long who asks for checks waits for them. */
+const CHECKED_WITHIN_MS = 2_500;
 
 export interface RegistryParts extends CheckParts {
   /** From 0 up to, not including, 1. */
@@ -184,9 +186,24 @@ export class ServiceRegistry implements ServiceBoard {
 
   /** A page of the instances, in the order of their names. */
   list({ limit, after, ...filter }: ServicePage): readonly ServiceView[] {
-    return this.#index
-      .page(limit, after, (instance) => isWanted(instance, filter))
+    return this.#page(limit, after, filter).map((instance) => this.#viewOf(instance));
+  }
+
+  /** The same, checked now: as they are once each check has a new result, or when that takes too long. */
+  async check(page: ServicePage): Promise<readonly ServiceView[]> {
+    // What they are now may not be what they are then.
+    const asked = this.#page(page.limit, page.after, { ...page, status: null });
+    const { promise: isLate, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#parts.clock.after(CHECKED_WITHIN_MS, resolve);
+    await Promise.race([isLate, Promise.all(asked.map((instance) => this.#rounds.now(instance)))]);
+    cancel();
+    return asked
+      .filter((instance) => !instance.isOver && isWanted(instance, page))
       .map((instance) => this.#viewOf(instance));
+  }
+
+  #page(limit: number, after: ServicePlace | null, filter: ServiceFilter): readonly ServiceInstance[] {
+    return this.#index.page(limit, after, (instance) => isWanted(instance, filter));
   }
 
   /** The newest passing instance of a name that has all of the tags. */

@@ -19,12 +19,12 @@ export interface ServiceNode {
   readonly isSameMachine: boolean;
   /** @returns null when it does not answer */
   find(wanted: Wanted): Promise<Found | null>;
-  /** @returns null when it does not answer */
-  list(page: ServicePage): Promise<readonly ServiceView[] | null>;
+  /** @param isChecked whether they are checked first. @returns null when it does not answer */
+  list(page: ServicePage, isChecked: boolean): Promise<readonly ServiceView[] | null>;
 }
 
 export interface ServicesParts {
-  readonly own: Pick<ServiceRegistry, "find" | "list">;
+  readonly own: Pick<ServiceRegistry, "find" | "list" | "check">;
   readonly nodeName: string;
   readonly nodeId: string;
   readonly clock: Pick<Clock, "steadyMs">;
@@ -76,12 +76,16 @@ export class Services {
     this.#others = others;
   }
 
-  /** A page of the services, by name. @throws JournalUnavailable */
-  async list(page: ServicePage): Promise<ServiceList> {
+  /** A page of the services, by name. @param isChecked whether they are checked first. @throws JournalUnavailable */
+  async list(page: ServicePage, isChecked = false): Promise<ServiceList> {
+    const { own: registry } = this.#parts;
     const others = await this.#others();
-    const asked = others.map(async (node) => ({ name: node.name, listed: await node.list(page) }));
-    const answers = await Promise.all(asked);
-    const found = [this.#parts.own.list(page), ...answers.map(({ listed }) => listed ?? [])].flat();
+    const asked = others.map(async (node) => ({ name: node.name, listed: await node.list(page, isChecked) }));
+    const [own, ...answers] = await Promise.all([
+      isChecked ? registry.check(page) : registry.list(page),
+      ...asked,
+    ]);
+    const found = [own, ...answers.map(({ listed }) => listed ?? [])].flat();
     const unreachable = answers.filter(({ listed }) => listed === null).map(({ name }) => name);
     return { services: inOrder(found).slice(0, page.limit), unreachable };
   }

@@ -334,6 +334,7 @@ test("a session with a blueprint, from the catalog to its removal, is as the doc
   await judged("GET", `/runs/${runId}`);
   await judged("GET", `/runs/${runId}/dashboard`);
   await judged("GET", "/services");
+  await judged("POST", "/services:check");
   await judged("GET", "/services/index/resolve");
   await judged("GET", "/jobs?blueprint_id=digest");
   await judged("POST", "/jobs", { body: { blueprint_id: "digest" } });

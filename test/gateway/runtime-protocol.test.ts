@@ -203,6 +203,10 @@ test("services are listed and resolved", async () => {
   });
   const { service } = await services.call("ResolveService", { name: "index" });
   assert.deepEqual([service.name, service.port, service.status], ["index", port, "passing"]);
+  const checkedAt = ({ checks }: Fields) =>
+    Number(checks[0].last_checked_at.seconds) * 1e9 + checks[0].last_checked_at.nanos;
+  const { items } = await services.call("CheckServices", { name: "index" });
+  assert.ok(checkedAt(items[0]) > checkedAt(service));
   await jobs.call("CancelJob", { job_id: id });
 });
 

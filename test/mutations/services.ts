@@ -165,6 +165,27 @@ export const serviceMutations: readonly Mutation[] = [
     tests: ["src/web/ports.test.ts"],
   },
   {
+    fault: "who asks for checks gets what is known already",
+    file: "src/services/check-rounds.ts",
+    search: "    await Promise.all(results);",
+    replacement: "",
+    tests: ["src/services/registry.test.ts"],
+  },
+  {
+    fault: "the runtime protocol is served to pages of other sites",
+    file: "src/grpc/server.ts",
+    search: "if (problem !== null) return { status: 403, message: problem.message };",
+    replacement: "",
+    tests: ["test/gateway/runtime-protocol.test.ts"],
+  },
+  {
+    fault: "the runtime protocol forgets the caller's version of a schedule",
+    file: "src/grpc/calls.ts",
+    search: 'headers["if-match"] = etag;',
+    replacement: "{}",
+    tests: ["test/gateway/runtime-protocol.test.ts"],
+  },
+  {
     fault: "a dashboard is reached where its run was launched, on whatever node it is",
     file: "src/web/dashboards-here.ts",
     search: "return { ...spec, address: place.host, publicUrl: publicUrlOf(place, spec.port) };",

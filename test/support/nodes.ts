@@ -64,7 +64,7 @@ export async function startNode(
       engine,
       feed,
       bytes: null,
-      services: { list: () => [], find: () => ({ kind: "none", hasOthers: false }) },
+      services: { list: () => [], check: async () => [], find: () => ({ kind: "none", hasOthers: false }) },
       host: { accept: (connection) => connection.close() },
       welcomes: {
         expected: { find: async () => null, failed: async () => {}, use: async () => false },

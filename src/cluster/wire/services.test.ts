@@ -83,8 +83,9 @@ test("a service, what was found of it, and the page that is asked for arrive as 
       assert.deepEqual(serviceFromWire(fromBinary(ServiceSchema, sent)), one);
       const answer = toBinary(FindServiceResponseSchema, foundToWire(result));
       assert.deepEqual(foundFromWire(fromBinary(FindServiceResponseSchema, answer)), result);
-      const request = toBinary(ListServicesRequestSchema, pageToWire(asked));
-      assert.deepEqual(pageFromWire(fromBinary(ListServicesRequestSchema, request)), asked);
+      const request = toBinary(ListServicesRequestSchema, pageToWire(asked, true));
+      const arrived = fromBinary(ListServicesRequestSchema, request);
+      assert.deepEqual([pageFromWire(arrived), arrived.isChecked], [asked, true]);
     }),
   );
 });

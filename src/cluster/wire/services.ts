@@ -21,8 +21,12 @@ import {
   type ServiceCheck as WireServiceCheck,
 } from "./gen/svc/node/v1/node_pb.ts";
 
-export function pageToWire({ limit, after, name, tags, status, runId }: ServicePage): ListServicesRequest {
+export function pageToWire(
+  { limit, after, name, tags, status, runId }: ServicePage,
+  isChecked: boolean,
+): ListServicesRequest {
   return create(ListServicesRequestSchema, {
+    isChecked,
     limit,
     after: after === null ? undefined : create(ServicePlaceSchema, after),
     name: orAbsent(name),

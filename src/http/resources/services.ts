@@ -1,4 +1,5 @@
-// The long-lived processes that open runs offer: GET /services and GET /services/{name}/resolve, in both APIs.
+// The long-lived processes that open runs offer: GET /services, POST /services:check and GET /services/{name}/resolve, in both
+// APIs.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { isoTime } from "../../engine/event.ts";
@@ -6,9 +7,9 @@ import type { ServiceFilter } from "../../services/registry.ts";
 import type { ServiceView } from "../../services/service-view.ts";
 import type { Services } from "../../services/services.ts";
 import { Problem } from "../core/problem.ts";
-import { get } from "../core/route.ts";
+import { get, post } from "../core/route.ts";
 import type { RunTokens } from "../core/run-token.ts";
-import { Type } from "../core/type.ts";
+import { type Static, Type } from "../core/type.ts";
 import type { Api } from "./api.ts";
 import type { List } from "./lists.ts";
 import { pageOf, pageQuery } from "./schemas.ts";
@@ -97,6 +98,17 @@ const RETRY_SECONDS = "2";
 export function routes(api: Api, parts: Parts): void {
   const { services } = parts;
   const rendered = api.name === "gateway" ? gatewayService : runtimeService;
+  const sendServices = (
+    request: FastifyRequest<{ Querystring: Static<typeof ServicesQuery> }>,
+    reply: FastifyReply,
+    isChecked: boolean,
+  ) => {
+    const { name = null, tag, status = null, run_id: runId = null } = request.query;
+    return api.sendList(request, reply, {
+      ...servicesOf(services, { name, tags: tagsIn(tag), status, runId }, isChecked),
+      render: (service) => JSON.stringify(rendered(parts, service)),
+    });
+  };
   api.add("services", [
     get("/services", {
       operationId: "listServices",
@@ -106,13 +118,18 @@ export function routes(api: Api, parts: Parts): void {
       query: ServicesQuery,
       answers: { 200: ServicePageSchema },
       preValidation: joinTags,
-      handle: (request, reply) => {
-        const { name = null, tag, status = null, run_id: runId = null } = request.query;
-        return api.sendList(request, reply, {
-          ...servicesOf(services, { name, tags: tagsIn(tag), status, runId }),
-          render: (service) => JSON.stringify(rendered(parts, service)),
-        });
-      },
+      handle: (request, reply) => sendServices(request, reply, false),
+    }),
+    // The colon is doubled because a single one would begin a parameter.
+    post("/services::check", {
+      operationId: "checkServices",
+      summary: "Check services now",
+      description:
+        "As the list, once each of their checks has been made again; one that takes more than two seconds is shown as it was, with its last_checked_at.",
+      query: ServicesQuery,
+      answers: { 200: ServicePageSchema },
+      preValidation: joinTags,
+      handle: (request, reply) => sendServices(request, reply, true),
     }),
     get("/services/:name/resolve", {
       operationId: "resolveService",
@@ -173,12 +190,16 @@ function runtimeService(_parts: Parts, view: ServiceView) {
   return renderService(view, { owner: { jobId: definitionId ?? jobId, runId }, publicUrl });
 }
 
-function servicesOf(services: Services, filter: ServiceFilter): Omit<List<ServiceView>, "render"> {
+function servicesOf(
+  services: Services,
+  filter: ServiceFilter,
+  isChecked: boolean,
+): Omit<List<ServiceView>, "render"> {
   const unreachable = new Set<string>();
   return {
     rows: async (limit, after) => {
       const place = after === null ? null : { name: String(after[0]), serviceId: String(after[1]) };
-      const listed = await services.list({ ...filter, limit, after: place });
+      const listed = await services.list({ ...filter, limit, after: place }, isChecked);
       for (const node of listed.unreachable) unreachable.add(node);
       return listed.services;
     },

@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file svc/runtime/v1/service.proto.
  */
 export const file_svc_runtime_v1_service: GenFile = /*@__PURE__*/
-  fileDesc("ChxzdmMvcnVudGltZS92MS9zZXJ2aWNlLnByb3RvEg5zdmMucnVudGltZS52MSLWBAoHU2VydmljZRISCgpzZXJ2aWNlX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDgoGc3RhdHVzGAMgASgJEgwKBHRhZ3MYBCADKAkSJQoEbWV0YRgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSDwoHYWRkcmVzcxgGIAEoCRIRCgRwb3J0GAcgASgFSACIAQESFwoKcHVibGljX3VybBgIIAEoCUgBiAEBEhMKBmpvYl9pZBgJIAEoCUgCiAEBEhMKBnJ1bl9pZBgKIAEoCUgDiAEBEhUKCGFnZW50X2lkGAsgASgJSASIAQESDAoEbm9kZRgMIAEoCRItCgZjaGVja3MYDSADKAsyHS5zdmMucnVudGltZS52MS5TZXJ2aWNlLkNoZWNrEjEKDXJlZ2lzdGVyZWRfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGooBCgVDaGVjaxIMCgRuYW1lGAEgASgJEgwKBHR5cGUYAiABKAkSDgoGc3RhdHVzGAMgASgJEg4KBm91dHB1dBgEIAEoCRIQCghmYWlsdXJlcxgFIAEoAxIzCg9sYXN0X2NoZWNrZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgcKBV9wb3J0Qg0KC19wdWJsaWNfdXJsQgkKB19qb2JfaWRCCQoHX3J1bl9pZEILCglfYWdlbnRfaWQi2QEKE0xpc3RTZXJ2aWNlc1JlcXVlc3QSEQoEbmFtZRgBIAEoCUgAiAEBEhAKA3RhZxgCIAEoCUgBiAEBEhMKBnN0YXR1cxgDIAEoCUgCiAEBEhMKBnJ1bl9pZBgEIAEoCUgDiAEBEhYKCXBhZ2Vfc2l6ZRgFIAEoBUgEiAEBEhcKCnBhZ2VfdG9rZW4YBiABKAlIBYgBAUIHCgVfbmFtZUIGCgRfdGFnQgkKB19zdGF0dXNCCQoHX3J1bl9pZEIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIosBChRMaXN0U2VydmljZXNSZXNwb25zZRImCgVpdGVtcxgBIAMoCzIXLnN2Yy5ydW50aW1lLnYxLlNlcnZpY2USHAoPbmV4dF9wYWdlX3Rva2VuGAIgASgJSACIAQESGQoRdW5yZWFjaGFibGVfbm9kZXMYAyADKAlCEgoQX25leHRfcGFnZV90b2tlbiJbChVSZXNvbHZlU2VydmljZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIQCgN0YWcYAiABKAlIAIgBARIRCgRub2RlGAMgASgJSAGIAQFCBgoEX3RhZ0IHCgVfbm9kZSJCChZSZXNvbHZlU2VydmljZVJlc3BvbnNlEigKB3NlcnZpY2UYASABKAsyFy5zdmMucnVudGltZS52MS5TZXJ2aWNlMswBCg5TZXJ2aWNlU2VydmljZRJZCgxMaXN0U2VydmljZXMSIy5zdmMucnVudGltZS52MS5MaXN0U2VydmljZXNSZXF1ZXN0GiQuc3ZjLnJ1bnRpbWUudjEuTGlzdFNlcnZpY2VzUmVzcG9uc2USXwoOUmVzb2x2ZVNlcnZpY2USJS5zdmMucnVudGltZS52MS5SZXNvbHZlU2VydmljZVJlcXVlc3QaJi5zdmMucnVudGltZS52MS5SZXNvbHZlU2VydmljZVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("ChxzdmMvcnVudGltZS92MS9zZXJ2aWNlLnByb3RvEg5zdmMucnVudGltZS52MSLWBAoHU2VydmljZRISCgpzZXJ2aWNlX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDgoGc3RhdHVzGAMgASgJEgwKBHRhZ3MYBCADKAkSJQoEbWV0YRgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSDwoHYWRkcmVzcxgGIAEoCRIRCgRwb3J0GAcgASgFSACIAQESFwoKcHVibGljX3VybBgIIAEoCUgBiAEBEhMKBmpvYl9pZBgJIAEoCUgCiAEBEhMKBnJ1bl9pZBgKIAEoCUgDiAEBEhUKCGFnZW50X2lkGAsgASgJSASIAQESDAoEbm9kZRgMIAEoCRItCgZjaGVja3MYDSADKAsyHS5zdmMucnVudGltZS52MS5TZXJ2aWNlLkNoZWNrEjEKDXJlZ2lzdGVyZWRfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGooBCgVDaGVjaxIMCgRuYW1lGAEgASgJEgwKBHR5cGUYAiABKAkSDgoGc3RhdHVzGAMgASgJEg4KBm91dHB1dBgEIAEoCRIQCghmYWlsdXJlcxgFIAEoAxIzCg9sYXN0X2NoZWNrZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQgcKBV9wb3J0Qg0KC19wdWJsaWNfdXJsQgkKB19qb2JfaWRCCQoHX3J1bl9pZEILCglfYWdlbnRfaWQi2QEKE0xpc3RTZXJ2aWNlc1JlcXVlc3QSEQoEbmFtZRgBIAEoCUgAiAEBEhAKA3RhZxgCIAEoCUgBiAEBEhMKBnN0YXR1cxgDIAEoCUgCiAEBEhMKBnJ1bl9pZBgEIAEoCUgDiAEBEhYKCXBhZ2Vfc2l6ZRgFIAEoBUgEiAEBEhcKCnBhZ2VfdG9rZW4YBiABKAlIBYgBAUIHCgVfbmFtZUIGCgRfdGFnQgkKB19zdGF0dXNCCQoHX3J1bl9pZEIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIosBChRMaXN0U2VydmljZXNSZXNwb25zZRImCgVpdGVtcxgBIAMoCzIXLnN2Yy5ydW50aW1lLnYxLlNlcnZpY2USHAoPbmV4dF9wYWdlX3Rva2VuGAIgASgJSACIAQESGQoRdW5yZWFjaGFibGVfbm9kZXMYAyADKAlCEgoQX25leHRfcGFnZV90b2tlbiLaAQoUQ2hlY2tTZXJ2aWNlc1JlcXVlc3QSEQoEbmFtZRgBIAEoCUgAiAEBEhAKA3RhZxgCIAEoCUgBiAEBEhMKBnN0YXR1cxgDIAEoCUgCiAEBEhMKBnJ1bl9pZBgEIAEoCUgDiAEBEhYKCXBhZ2Vfc2l6ZRgFIAEoBUgEiAEBEhcKCnBhZ2VfdG9rZW4YBiABKAlIBYgBAUIHCgVfbmFtZUIGCgRfdGFnQgkKB19zdGF0dXNCCQoHX3J1bl9pZEIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIowBChVDaGVja1NlcnZpY2VzUmVzcG9uc2USJgoFaXRlbXMYASADKAsyFy5zdmMucnVudGltZS52MS5TZXJ2aWNlEhwKD25leHRfcGFnZV90b2tlbhgCIAEoCUgAiAEBEhkKEXVucmVhY2hhYmxlX25vZGVzGAMgAygJQhIKEF9uZXh0X3BhZ2VfdG9rZW4iWwoVUmVzb2x2ZVNlcnZpY2VSZXF1ZXN0EgwKBG5hbWUYASABKAkSEAoDdGFnGAIgASgJSACIAQESEQoEbm9kZRgDIAEoCUgBiAEBQgYKBF90YWdCBwoFX25vZGUiQgoWUmVzb2x2ZVNlcnZpY2VSZXNwb25zZRIoCgdzZXJ2aWNlGAEgASgLMhcuc3ZjLnJ1bnRpbWUudjEuU2VydmljZTKqAgoOU2VydmljZVNlcnZpY2USWQoMTGlzdFNlcnZpY2VzEiMuc3ZjLnJ1bnRpbWUudjEuTGlzdFNlcnZpY2VzUmVxdWVzdBokLnN2Yy5ydW50aW1lLnYxLkxpc3RTZXJ2aWNlc1Jlc3BvbnNlElwKDUNoZWNrU2VydmljZXMSJC5zdmMucnVudGltZS52MS5DaGVja1NlcnZpY2VzUmVxdWVzdBolLnN2Yy5ydW50aW1lLnYxLkNoZWNrU2VydmljZXNSZXNwb25zZRJfCg5SZXNvbHZlU2VydmljZRIlLnN2Yy5ydW50aW1lLnYxLlJlc29sdmVTZXJ2aWNlUmVxdWVzdBomLnN2Yy5ydW50aW1lLnYxLlJlc29sdmVTZXJ2aWNlUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * A long-lived process that an open run offers, found by its name.
@@ -225,6 +225,77 @@ export const ListServicesResponseSchema: GenMessage<ListServicesResponse> = /*@_
   messageDesc(file_svc_runtime_v1_service, 2);
 
 /**
+ * @generated from message svc.runtime.v1.CheckServicesRequest
+ */
+export type CheckServicesRequest = Message<"svc.runtime.v1.CheckServicesRequest"> & {
+  /**
+   * @generated from field: optional string name = 1;
+   */
+  name?: string | undefined;
+
+  /**
+   * Separated by commas.
+   *
+   * @generated from field: optional string tag = 2;
+   */
+  tag?: string | undefined;
+
+  /**
+   * @generated from field: optional string status = 3;
+   */
+  status?: string | undefined;
+
+  /**
+   * @generated from field: optional string run_id = 4;
+   */
+  runId?: string | undefined;
+
+  /**
+   * @generated from field: optional int32 page_size = 5;
+   */
+  pageSize?: number | undefined;
+
+  /**
+   * @generated from field: optional string page_token = 6;
+   */
+  pageToken?: string | undefined;
+};
+
+/**
+ * Describes the message svc.runtime.v1.CheckServicesRequest.
+ * Use `create(CheckServicesRequestSchema)` to create a new message.
+ */
+export const CheckServicesRequestSchema: GenMessage<CheckServicesRequest> = /*@__PURE__*/
+  messageDesc(file_svc_runtime_v1_service, 3);
+
+/**
+ * @generated from message svc.runtime.v1.CheckServicesResponse
+ */
+export type CheckServicesResponse = Message<"svc.runtime.v1.CheckServicesResponse"> & {
+  /**
+   * @generated from field: repeated svc.runtime.v1.Service items = 1;
+   */
+  items: Service[];
+
+  /**
+   * @generated from field: optional string next_page_token = 2;
+   */
+  nextPageToken?: string | undefined;
+
+  /**
+   * @generated from field: repeated string unreachable_nodes = 3;
+   */
+  unreachableNodes: string[];
+};
+
+/**
+ * Describes the message svc.runtime.v1.CheckServicesResponse.
+ * Use `create(CheckServicesResponseSchema)` to create a new message.
+ */
+export const CheckServicesResponseSchema: GenMessage<CheckServicesResponse> = /*@__PURE__*/
+  messageDesc(file_svc_runtime_v1_service, 4);
+
+/**
  * @generated from message svc.runtime.v1.ResolveServiceRequest
  */
 export type ResolveServiceRequest = Message<"svc.runtime.v1.ResolveServiceRequest"> & {
@@ -253,7 +324,7 @@ export type ResolveServiceRequest = Message<"svc.runtime.v1.ResolveServiceReques
  * Use `create(ResolveServiceRequestSchema)` to create a new message.
  */
 export const ResolveServiceRequestSchema: GenMessage<ResolveServiceRequest> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_service, 3);
+  messageDesc(file_svc_runtime_v1_service, 5);
 
 /**
  * @generated from message svc.runtime.v1.ResolveServiceResponse
@@ -270,7 +341,7 @@ export type ResolveServiceResponse = Message<"svc.runtime.v1.ResolveServiceRespo
  * Use `create(ResolveServiceResponseSchema)` to create a new message.
  */
 export const ResolveServiceResponseSchema: GenMessage<ResolveServiceResponse> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_service, 4);
+  messageDesc(file_svc_runtime_v1_service, 6);
 
 /**
  * @generated from service svc.runtime.v1.ServiceService
@@ -285,6 +356,16 @@ export const ServiceService: GenService<{
     methodKind: "unary";
     input: typeof ListServicesRequestSchema;
     output: typeof ListServicesResponseSchema;
+  },
+  /**
+   * The same, once each of their checks has been made again.
+   *
+   * @generated from rpc svc.runtime.v1.ServiceService.CheckServices
+   */
+  checkServices: {
+    methodKind: "unary";
+    input: typeof CheckServicesRequestSchema;
+    output: typeof CheckServicesResponseSchema;
   },
   /**
    * The newest one of a name, tags and node whose checks pass.
