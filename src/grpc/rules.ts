@@ -68,7 +68,7 @@ const schedules: RulesOf<typeof ScheduleService> = {
   resume: post("/schedules/{schedule_id}/resume", { answer: "schedule" }),
   delete: remove("/schedules/{schedule_id}"),
   dispatch: post("/schedules/{schedule_id}/dispatch"),
-  emit: post("/events", { answer: "event" }),
+  emitEvent: post("/events", { answer: "event" }),
   listEvents: get("/events"),
 };
 

@@ -115,7 +115,7 @@ test("an event starts a run of the schedule that reacts to it, and is listed", a
   const made = await json(program, "ScheduleService/Create", { target: { job_id: jobId }, event });
   assert.deepEqual(made.schedule.event.filters, filters);
   const told = { type: "grpc.test", payload: { n: 1 }, event_id: "grpc-1" };
-  const emitted = await json(program, "ScheduleService/Emit", told);
+  const emitted = await json(program, "ScheduleService/EmitEvent", told);
   assert.equal(emitted.event.matched[0].schedule_id, made.schedule.schedule_id);
   const listed = await json(program, "ScheduleService/ListEvents", { type: "grpc.test" });
   assert.deepEqual(listed.items, [emitted.event]);
