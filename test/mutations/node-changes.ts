@@ -123,8 +123,15 @@ export const nodeChangesMutations: readonly Mutation[] = [
   ...of("src/cluster/wire/server.ts", "src/cluster/wire/credentials.test.ts", [
     [
       "a program that joins may ask a node for anything",
-      "request.url === WELCOME || !isJoiner(request.socket)",
+      "request.url === WELCOME || isNode(credentials, request.socket)",
       "request.url !== null",
+    ],
+  ]),
+  ...of("src/cluster/wire/credentials.ts", "src/cluster/wire/credentials.test.ts", [
+    [
+      "who has proven nothing on its connection is a node",
+      'kind === "certificates" || Reflect.get(socket, NODE) === true',
+      'kind === "certificates" || socket !== null',
     ],
   ]),
   ...of("src/store/postgres/expected-nodes.ts", joining, [

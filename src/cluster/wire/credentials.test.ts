@@ -3,11 +3,12 @@
 import assert from "node:assert/strict";
 import { connect } from "node:http2";
 import { after, describe, test } from "node:test";
+import { connect as connectTls, type TLSSocket } from "node:tls";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { credentialsOf, hasOpenssl, makeAuthority } from "../../../test/support/node-certificates.ts";
 import { peersWith, SECRET, startNode } from "../../../test/support/nodes.ts";
 import { until } from "../../../test/support/until.ts";
-import type { NodeCredentials } from "./credentials.ts";
+import { clientTls, type NodeCredentials } from "./credentials.ts";
 import type { NodeClient, PeerUnreachable } from "./peers.ts";
 
 const WRONG: NodeCredentials = { kind: "secret", secret: Buffer.alloc(32, 8) };
@@ -79,6 +80,38 @@ describe("a program that joins", () => {
       assert.equal((await codeOf(call))?.code, Code.PermissionDenied);
     assert.deepEqual(node.engine.asked, []);
   });
+});
+
+/** What a request of a method for nodes is answered with, over a connection that the program makes. */
+async function statusOver(address: string, createConnection: () => TLSSocket): Promise<number | "refused"> {
+  const session = connect(`https://${address}`, { createConnection });
+  const answered = new Promise<number | "refused">((resolve) => {
+    session.once("error", () => resolve("refused"));
+    session.once("close", () => resolve("refused"));
+    const stream = session.request({ ":method": "POST", ":path": "/svc.node.v1.NodeService/Status" });
+    stream.once("error", () => resolve("refused"));
+    stream.once("response", (headers) => resolve(Number(headers[":status"])));
+  });
+  try {
+    return await answered;
+  } finally {
+    session.destroy();
+  }
+}
+
+test("a program that joins is none of the nodes when it goes on with the session of an earlier connection", async () => {
+  await using node = await startNode();
+  const [host, port] = node.address.split(":");
+  const joiner = { ...clientTls({ kind: "joiner" }), secureOptions: 0 };
+  const tls = { ...joiner, host, port: Number(port), ALPNProtocols: ["h2"] };
+  const sessions: Buffer[] = [];
+  const dial = (session?: Buffer) =>
+    connectTls({ ...tls, ...(session !== undefined && { session }) }).on("session", (one) =>
+      sessions.push(one),
+    );
+  assert.equal(await statusOver(node.address, () => dial()), 403);
+  assert.equal(await statusOver(node.address, () => dial(sessions.at(-1))), 403);
+  assert.deepEqual(node.engine.asked, []);
 });
 
 describe("certificates of the cluster's authority", { skip: !hasOpenssl() && "there is no openssl" }, () => {

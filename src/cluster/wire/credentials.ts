@@ -6,11 +6,13 @@
 //   pre-shared key does it. The secret itself is not sent to a program that listens there.
 // - A program on loopback that joins knows no secret yet: it is let in as a joiner, which may ask for its welcome and for nothing
 //   else (server.ts). What passes then is safe in anybody's hands (welcome.ts).
+// - Who has not proven the secret on this very connection is no node: a session that is resumed proves nothing.
 
+import { constants } from "node:crypto";
 import type { ConnectionOptions, SecureContextOptions, TlsOptions } from "node:tls";
 
-/** Of a connection's socket: whether its other end is a joiner. */
-const JOINER = Symbol("joiner");
+/** Of a connection's socket: whether its other end has proven to be a node. */
+const NODE = Symbol("node");
 
 export type NodeCredentials =
   /** Of a program that joins on loopback; none of a server. */
@@ -31,6 +33,8 @@ const SECRET_TLS: SecureContextOptions = {
   ciphers: SECRET_CIPHERS,
   minVersion: "TLSv1.2",
   maxVersion: "TLSv1.2",
+  // A resumed session would ask for no key.
+  secureOptions: constants.SSL_OP_NO_TICKET,
 };
 
 export function serverTls(credentials: NodeCredentials): TlsOptions {
@@ -40,9 +44,11 @@ export function serverTls(credentials: NodeCredentials): TlsOptions {
       return {
         ...SECRET_TLS,
         pskCallback(socket, identity) {
-          if (identity !== JOINER_IDENTITY) return identity === IDENTITY ? secret : null;
-          Object.assign(socket, { [JOINER]: true });
-          return JOINER_SECRET;
+          if (identity === JOINER_IDENTITY) return JOINER_SECRET;
+          if (identity !== IDENTITY) return null;
+          // Whoever does not know the secret gets no further with this connection.
+          Object.assign(socket, { [NODE]: true });
+          return secret;
         },
       };
     }
@@ -57,8 +63,10 @@ export function serverTls(credentials: NodeCredentials): TlsOptions {
   }
 }
 
-/** @param socket as HTTP/2 shows it */
-export const isJoiner = (socket: object): boolean => Reflect.get(socket, JOINER) === true;
+/** Whether the other end of a connection is a node. @param socket as HTTP/2 shows it */
+export function isNode({ kind }: NodeCredentials, socket: object): boolean {
+  return kind === "certificates" || Reflect.get(socket, NODE) === true;
+}
 
 export function clientTls(credentials: NodeCredentials): ConnectionOptions {
   switch (credentials.kind) {

@@ -7,7 +7,7 @@ import { createSecureServer } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { isJoiner, type NodeCredentials, serverTls } from "./credentials.ts";
+import { isNode, type NodeCredentials, serverTls } from "./credentials.ts";
 import { NodeService } from "./gen/svc/node/v1/node_pb.ts";
 
 const HANDSHAKE_MS = 5_000;
@@ -52,7 +52,7 @@ export async function startNodeServer(options: NodeServerOptions): Promise<NodeS
       settings: { maxConcurrentStreams: STREAMS_MAX },
     },
     (request, response) => {
-      if (request.url === WELCOME || !isJoiner(request.socket)) answer(request, response);
+      if (request.url === WELCOME || isNode(credentials, request.socket)) answer(request, response);
       else response.writeHead(403).end();
     },
   );
