@@ -19,9 +19,15 @@ export const remoteAddressKey = createContextKey<string>("", {
 });
 
 /** Metadata of a call that the routes take as headers. */
-const passedOn = ["authorization", "idempotency-key", "x-request-id", "traceparent", "tracestate"] as const;
+export const passedOn = [
+  "authorization",
+  "idempotency-key",
+  "x-request-id",
+  "traceparent",
+  "tracestate",
+] as const;
 /** Headers of an answer that are metadata of the response. */
-const passedBack = ["etag", "location", "x-request-id", "idempotency-replayed"] as const;
+export const passedBack = ["etag", "location", "x-request-id", "idempotency-replayed"] as const;
 
 /** The work goes on when the caller leaves, as with HTTP. @throws ConnectError */
 export async function ask(

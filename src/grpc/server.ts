@@ -4,18 +4,23 @@
 // - Who has no token where one is asked for, or is a page of another site, is refused before a message is read.
 // - Messages, streams of a connection and connections are bounded.
 
+import type { EventEmitter } from "node:events";
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import {
   createServer as createHttp2Server,
   createSecureServer,
+  type Http2SecureServer,
+  type Http2Server,
   type Http2ServerRequest,
   type Http2ServerResponse,
+  type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
 import type { SecureContextOptions } from "node:tls";
 import type { DescService, Message } from "@bufbuild/protobuf";
 import {
   type ConnectRouter,
+  cors,
   createContextValues,
   type HandlerContext,
   type ServiceImpl,
@@ -23,12 +28,15 @@ import {
 import { compressionGzip, connectNodeAdapter } from "@connectrpc/connect-node";
 import { isUnsafe, OriginPolicy, type OriginSettings } from "../http/core/origin-policy.ts";
 import { tokenCheck } from "../http/core/token-check.ts";
-import { type Apis, ask, follow, remoteAddressKey } from "./calls.ts";
+import { type Apis, ask, follow, passedBack, passedOn, remoteAddressKey } from "./calls.ts";
 import { addHealth, addReflection } from "./reflection.ts";
 import { protocol } from "./rules.ts";
 
 const STREAMS_MAX = 1_000;
 const HANDSHAKE_MS = 5_000;
+/** A connection on which nothing is called is closed. */
+const IDLE_MS = 300_000;
+const http1Limits = { headersTimeout: 20_000, requestTimeout: 300_000, connectionsCheckingInterval: 5_000 };
 
 export type ProtocolTls = Pick<SecureContextOptions, "cert" | "key" | "ca">;
 
@@ -64,10 +72,16 @@ export function protocolServer(parts: ProtocolParts): ProtocolServer {
     shutdownSignal: stopping.signal,
     contextValues: ({ socket }) => createContextValues().set(remoteAddressKey, socket.remoteAddress ?? ""),
   });
-  const refusalOf = admission(parts);
+  const policy = new OriginPolicy({ ...parts.origins, hasToken: parts.tokens.length > 0 });
+  const refusalOf = admission(parts, policy);
   const handle = (request: Request, response: Response) => {
-    const refused = refusalOf(request);
-    if (refused === null) call(request as never, response as never);
+    const { headers, method = "" } = request;
+    for (const [name, value] of Object.entries(policy.headers(headers))) response.setHeader(name, value);
+    if (headers.origin !== undefined) response.setHeader("access-control-expose-headers", exposedHeaders);
+    const preflight = policy.preflight(method, headers);
+    const refused = preflight === null ? refusalOf(request) : null;
+    if (preflight !== null) answerPreflight(response, preflight);
+    else if (refused === null) call(request as never, response as never);
     else refuse(response, refused);
   };
   const settings = { maxConcurrentStreams: STREAMS_MAX };
@@ -86,11 +100,13 @@ export function protocolServer(parts: ProtocolParts): ProtocolServer {
       requestCert: tls.ca !== undefined,
       rejectUnauthorized: tls.ca !== undefined,
       allowHTTP1: true,
+      ...http1Limits,
       handshakeTimeout: HANDSHAKE_MS,
       settings,
     };
     const secure = createSecureServer(options, handle);
-    secure.on("sessionError", () => {});
+    closeIdleSessions(secure);
+    watchSlowRequests(secure);
     return {
       take(socket) {
         keep(socket);
@@ -99,9 +115,10 @@ export function protocolServer(parts: ProtocolParts): ProtocolServer {
       close,
     };
   }
-  const http1 = createHttpServer(handle);
+  const http1 = createHttpServer(http1Limits, handle);
+  watchSlowRequests(http1);
   const http2 = createHttp2Server({ settings }, handle);
-  http2.on("sessionError", () => {});
+  closeIdleSessions(http2);
   return {
     take(socket) {
       keep(socket);
@@ -126,6 +143,24 @@ export function protocolServer(parts: ProtocolParts): ProtocolServer {
 
 const HTTP2_BEGINS = Buffer.from("PRI");
 
+/** Node looks for requests that take too long in servers that listen; these are given their connections. */
+const watchSlowRequests = (server: EventEmitter) => void server.emit("listening");
+
+function closeIdleSessions(server: Http2Server | Http2SecureServer): void {
+  // A client that is cut off, or that is none: the connection is gone, and its calls with it.
+  server.on("sessionError", () => {});
+  server.on("session", (session) => {
+    let calls = 0;
+    session.on("stream", (stream: ServerHttp2Stream) => {
+      calls++;
+      stream.once("close", () => calls--);
+    });
+    session.setTimeout(IDLE_MS, () => {
+      if (calls === 0) session.close();
+    });
+  });
+}
+
 function addMethods(router: ConnectRouter, { apis, isServing }: ProtocolParts): void {
   for (const { service, rules } of protocol) {
     const methods = service.methods.map((method) => {
@@ -148,9 +183,11 @@ interface Refusal {
 }
 
 /** @returns what says why a request is refused; null when it is admitted */
-function admission({ tokens, origins }: ProtocolParts): (request: Request) => Refusal | null {
+function admission(
+  { tokens }: Pick<ProtocolParts, "tokens">,
+  policy: OriginPolicy,
+): (request: Request) => Refusal | null {
   const hasToken = tokens.length > 0;
-  const policy = new OriginPolicy({ ...origins, hasToken });
   const isToken = tokenCheck(tokens);
   return ({ headers, method = "", socket }) => {
     const host = headers.host ?? (headers[":authority"] as string | undefined);
@@ -170,6 +207,17 @@ function admission({ tokens, origins }: ProtocolParts): (request: Request) => Re
 
 const grpcCodes = { 401: "16", 403: "7" } as const;
 const connectCodes = { 401: "unauthenticated", 403: "permission_denied" } as const;
+
+const exposedHeaders = [...cors.exposedHeaders, ...passedBack].join(", ");
+const allowedHeaders = [...cors.allowedHeaders, ...passedOn].join(", ");
+
+/** For a page of an origin that may call. */
+function answerPreflight(response: Response, headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  response.setHeader("access-control-allow-headers", allowedHeaders);
+  response.statusCode = 204;
+  response.end();
+}
 
 /** In the form of each of the three protocols. */
 function refuse(response: Response, { status, message }: Refusal): void {

@@ -279,6 +279,8 @@ test("a certificate and a key that do not fit together end the start", {
 
 test("pages of other sites are refused", async () => {
   await using program = await startGatewayHere({ env: { SVC_CORS_ORIGINS: "https://console.example.org" } });
+  const allowed = { origin: "https://console.example.org" };
+  assert.equal((await json(program, "NodeService/ListNodes", {}, allowed)).items.length, 1);
   const headers = { origin: "https://evil.example.org" };
   assert.equal((await json(program, "NodeService/ListNodes", {}, headers)).code, "permission_denied");
   const renamed = { host: "evil.example.org" };
