@@ -999,10 +999,10 @@ export type JobDetail = {
   /** svc.error.v1; null unless the latest run failed. */
   readonly failure: JsonObject | null;
 
-  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  /** For people: failure.desc, or why the run is queued; else null. */
   readonly reason: string | null;
 
-  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  /** For people: failure.desc, or why the run is queued; else null. */
   readonly status_reason: string | null;
 
   /** W3C trace id of the latest run. */
@@ -1829,10 +1829,10 @@ export type Run = {
   /** svc.error.v1; null unless the run failed. */
   readonly failure: JsonObject | null;
 
-  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  /** For people: failure.desc, or why the run is queued; else null. */
   readonly reason: string | null;
 
-  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  /** For people: failure.desc, or why the run is queued; else null. */
   readonly status_reason: string | null;
 
   /** W3C trace id. */
@@ -2601,10 +2601,10 @@ export type WorkflowProgress = {
   /** svc.error.v1; null unless the run failed. */
   readonly failure: JsonObject | null;
 
-  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  /** For people: failure.desc, or why the run is queued; else null. */
   readonly reason: string | null;
 
-  /** For people: failure.desc, or null. Kept for clients that know no failure. */
+  /** For people: failure.desc, or why the run is queued; else null. */
   readonly status_reason: string | null;
 
   /** W3C trace id. */

@@ -23,6 +23,7 @@ import { removeTree } from "../lib/remove-tree.ts";
 import { meteredJournal, meteredListener, meteredSlots } from "../observability/metrics/metered-ports.ts";
 import { RuntimeMeter } from "../observability/metrics/runtime-meter.ts";
 import { alone, type Ownership } from "../operations/ownership.ts";
+import { effectiveOf } from "../resources/limits.ts";
 import { Resources } from "../resources/resources.ts";
 import { Cleanup } from "../runs/cleanup.ts";
 import { DeadLetters } from "../runs/dead-letters.ts";
@@ -145,7 +146,6 @@ export async function openCore(
   const feed = new EventFeed();
   const pools = { ...config.executorPools, [WEB_UI_POOL]: config.webUiPortEnd - config.webUiPortStart + 1 };
   const meter = new RuntimeMeter(Object.keys(pools));
-  const slots = new PoolSlots(pools, systemRandomness.id, config.nodeLabels);
   const runTokens = new RunTokens(key.derive("run tokens"));
   // A dashboard that only this machine can reach needs no key when the gateway needs no token.
   const dashboardsAsk = config.apiTokens.length > 0 || !isLoopback(config.webUiHost);
@@ -160,6 +160,8 @@ export async function openCore(
     ensurePrepared: (runId) => sharedRuns.ensure(runId),
   });
   const workersEnv = workersEnvironment(process.env, config.blobCredentials);
+  const machine = await OwnMachine.open(home.path, workersEnv.PATH);
+  const slots = new PoolSlots(pools, systemRandomness.id, config.nodeLabels, machine.totals);
   const runner = new LocalTaskRunner({
     home: home.path,
     blobs,
@@ -198,7 +200,6 @@ export async function openCore(
     nodeId,
     clock: systemClock,
   });
-  const machine = await OwnMachine.open(home.path, workersEnv.PATH);
   const ownNode = describeOwnNode(config, { nodeId, machine, slots, runner, engine: () => engine });
   const nodeParts = { identity, ownNode, shared: opened.sharedByNodes, slots, runner, end, log: engineLog };
   const node = await openNodeOf(config, { ...nodeParts, engine: () => engine }, undo);
@@ -217,7 +218,7 @@ export async function openCore(
   const store = new StoreWatch(database, systemClock.nowMs);
   const resources = new Resources({
     records: sqlResourceRecords(store.database),
-    apply: (limits) => machine.limitTo(limits),
+    apply: (limits) => slots.limitTo(effectiveOf(machine.totals, limits)),
     everyMs: node === null ? null : LIMITS_READ_MS,
     clock: systemClock,
     log: engineLog,

@@ -1,27 +1,29 @@
 // This program as a node: what it says of itself, and the nodes that it shows, itself among them.
 
 import { type ClusterNodes, type OwnNode, onlyNode, sharedNodes } from "../cluster/cluster-nodes.ts";
-import { type NodeResources, totalsShown } from "../cluster/nodes.ts";
+import { totalsShown } from "../cluster/nodes.ts";
 import type { Engine } from "../engine/engine.ts";
-import { MachineMeter, type MachineTotals, readMachineTotals } from "../execution/machine-resources.ts";
+import {
+  MachineMeter,
+  type MachineTotals,
+  type MachineUse,
+  readMachineTotals,
+} from "../execution/machine-resources.ts";
 import type { PoolSlots } from "../execution/pools.ts";
 import type { LocalTaskRunner } from "../execution/task-runner.ts";
-import { effectiveOf, type ResourceLimits } from "../resources/limits.ts";
 import type { OpenStore } from "../store/store.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { programVersion } from "./version.ts";
 
-/** The machine of this program, and what commands may have of it. */
+/** The machine of this program. */
 export class OwnMachine {
   readonly totals: MachineTotals;
   readonly #meter: MachineMeter;
-  #effective: MachineTotals;
 
   private constructor(totals: MachineTotals, meter: MachineMeter) {
     this.totals = totals;
     this.#meter = meter;
-    this.#effective = totals;
   }
 
   /** @param searchPath where programs are looked for, as in PATH */
@@ -30,22 +32,13 @@ export class OwnMachine {
     return new OwnMachine(totals, await MachineMeter.open({ home, totals, clock: systemClock }));
   }
 
-  limitTo(limits: ResourceLimits): void {
-    this.#effective = effectiveOf(this.totals, limits);
-  }
-
-  /** From now on for a second, `resources` are not older than this. */
+  /** From now on for a second, `used` is not older than this. */
   async measure(): Promise<void> {
     await this.#meter.read();
   }
 
-  get resources(): NodeResources {
-    return {
-      totals: this.totals,
-      effective: this.#effective,
-      reserved: { cpuCores: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 },
-      used: this.#meter.latest,
-    };
+  get used(): MachineUse {
+    return this.#meter.latest;
   }
 }
 
@@ -72,7 +65,12 @@ export function describeOwnNode(
     totals: totalsShown(machine.totals),
     load: () => ({
       reserved: slots.snapshot(),
-      resources: machine.resources,
+      resources: {
+        totals: machine.totals,
+        effective: slots.effective,
+        reserved: slots.reserved,
+        used: machine.used,
+      },
       jobsOwned: engine().openJobs,
       tasksRunning: runner.running,
     }),

@@ -2,10 +2,10 @@
 // their own. Production hands in SQLite, real processes and the real clock; the simulation hands in its own
 // and replays a week from one seed.
 
-import type { PlacementPolicy } from "./graph.ts";
+import type { ExecutorConfig, PlacementPolicy } from "./graph.ts";
 import type { Journal } from "./journal.ts";
 import type { JsonObject } from "./json.ts";
-import type { Labels } from "./labels.ts";
+import { noLabels } from "./labels.ts";
 import type { ServiceBoard } from "./service-port.ts";
 import type { Lease, TaskRef, TaskRunner } from "./task-port.ts";
 
@@ -48,24 +48,29 @@ export interface Randomness {
 
 export type Grant =
   | { readonly kind: "granted"; readonly lease: Lease }
-  /** `hint`: why no node can grant it as the nodes are now. */
+  /** `hint`: what it waits for beside slots, or why no node can grant it as the nodes are now. */
   | { readonly kind: "queued"; readonly hint?: string }
   | { readonly kind: "unsatisfiable"; readonly reason: string };
 
-/** The slots of all pools. Pure bookkeeping: no clock, no I/O. */
+/** What an attempt needs of its node, beside slots. */
+export type NodeNeeds = Pick<ExecutorConfig, "nodeLabels" | "demand">;
+
+export const noNeeds: NodeNeeds = { nodeLabels: noLabels, demand: null };
+
+/** The slots of all pools, and the resources of the machines. Pure bookkeeping: no clock, no I/O. */
 export interface Slots {
   /**
    * Asks for slots. A queued request is granted later through `onGranted`, in fair order.
    *
    * @param placement by which the node is chosen that grants them; "here": only the job's own node
-   * @param labels that the node must have; none when absent
+   * @param needs nothing when absent
    */
   request(
     key: string,
     pool: string,
     slots: number,
     placement: PlacementPolicy | "here",
-    labels?: Labels,
+    needs?: NodeNeeds,
   ): Grant;
   /** Gives a lease back, or takes a queued request back. Doing it twice changes nothing. */
   release(key: string): void;

@@ -25,7 +25,7 @@ export const resourceKinds: readonly {
 
 /** The kinds that are asked for and of which there is less. */
 export function lacking(asked: Amounts, there: Amounts): readonly (keyof Amounts)[] {
-  return resourceKinds.map(({ name }) => name).filter((name) => asked[name] > there[name]);
+  return resourceKinds.map(({ name }) => name).filter((name) => asked[name] > 0 && asked[name] > there[name]);
 }
 
 /**
@@ -39,6 +39,16 @@ export function amountsText(amounts: Amounts, names: readonly (keyof Amounts)[])
     .map(({ name, text }) => text(amounts[name]));
   const last = texts.pop() ?? "nothing";
   return texts.length === 0 ? last : `${texts.join(", ")} and ${last}`;
+}
+
+/** What is left when so much is taken so many times; less than 0 where there is less. */
+export function without(amounts: Amounts, taken: Amounts, times = 1): Amounts {
+  return {
+    cpuMillis: amounts.cpuMillis - times * taken.cpuMillis,
+    memoryBytes: amounts.memoryBytes - times * taken.memoryBytes,
+    diskBytes: amounts.diskBytes - times * taken.diskBytes,
+    gpus: amounts.gpus - times * taken.gpus,
+  };
 }
 
 /** The kinds that are asked for. */

@@ -26,6 +26,8 @@ export interface Tally {
   tokensOutput: number;
   /** Which of the manifest's outputs were written, by their index. */
   outputs: readonly number[];
+  /** While the job is queued: what it waits for beside slots, as a sentence. */
+  waitsFor: string | null;
   /** How the job ended; null before that. */
   ends: JobEnds | null;
 }
@@ -99,6 +101,7 @@ export function newTally(): Tally {
     tokensInput: 0,
     tokensOutput: 0,
     outputs: [],
+    waitsFor: null,
     ends: null,
   };
 }

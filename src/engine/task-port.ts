@@ -19,6 +19,8 @@ export interface Lease {
   readonly slots: number;
   /** The node that has granted it, when it is not the job's own. */
   readonly node?: string;
+  /** The indices of the GPUs that are its own. */
+  readonly gpus?: readonly number[];
 }
 
 /** What a runner needs to start one attempt. */

@@ -58,7 +58,8 @@ describe("pool slots", () => {
 
   it("refuses what needs a label that the node lacks", () => {
     const slots = new PoolSlots({ default: 1 }, counter(), { zone: "a", disk: "ssd" });
-    const ask = (labels: Record<string, string>) => slots.request("a", "default", 1, "local", labels);
+    const ask = (labels: Record<string, string>) =>
+      slots.request("a", "default", 1, "local", { nodeLabels: labels, demand: null });
     const refused = (text: string) => ({
       kind: "unsatisfiable",
       reason: `It needs a node with ${text}, and this one has the labels zone=a, disk=ssd.`,

@@ -1,17 +1,23 @@
-// The slots of all executor pools: who holds how many, and who waits.
+// The slots of all executor pools, and the resources of the machine: who holds how many, and who waits.
 //
-// Owns: capacities, leases, and one queue per pool. Does not own processes or rows, and has no clock.
+// Owns: capacities, leases, and one queue per pool; with resource-lines.ts the order of those that ask for resources. Does not
+// own processes or rows, and has no clock.
 //
-// - Granted slots never exceed a pool's capacity.
+// - Granted slots never exceed a pool's capacity, nor what is reserved what may be had of the machine when it was granted.
 // - A pool's queue is first in, first out: its head blocks those behind it, so that small requests never
-//   starve a large one.
-// - Nothing waits while it could be granted: whatever frees slots serves the queue before it returns.
+//   starve a large one. A request for resources is in it from the moment the machine has them, at the place that it has by its
+//   age: it holds neither slots nor resources while it waits for the other.
+// - Nothing waits while it could be granted: whatever frees slots or resources serves the queues before it returns.
 // - A key holds one lease or waits once; releasing it again changes nothing.
 
 import { Fifo } from "../engine/fifo.ts";
 import { hasLabels, type Labels, labelsText, noLabels } from "../engine/labels.ts";
-import type { Grant, Slots } from "../engine/ports.ts";
+import { type Grant, type NodeNeeds, noNeeds, type Slots } from "../engine/ports.ts";
+import { type Amounts, amountsText, lacking } from "../engine/resources.ts";
 import type { Lease } from "../engine/task-port.ts";
+import { Allotment, noMachine } from "./allotment.ts";
+import type { MachineTotals, Reserved } from "./machine-resources.ts";
+import { ResourceLines } from "./resource-lines.ts";
 
 /** One pool as the system summary shows it. All are integers. */
 export interface PoolSnapshot {
@@ -29,8 +35,11 @@ interface Pool {
   readonly capacity: number;
   available: number;
   readonly leases: Map<string, Lease>;
+  /** Of requests that ask for slots alone. */
   readonly waiting: Map<string, Ticket>;
-  /** The tickets in order. Those taken back stay in it until they reach the head, or outnumber the others. */
+  /** Of those that ask for resources too. */
+  readonly asking: Map<string, Asking>;
+  /** The tickets of `waiting` in order. Those taken back stay in it until they reach the head, or outnumber the others. */
   queue: Fifo<Ticket>;
   /** True while the queue is being served, so that a release from within a grant does not recurse. */
   serving: boolean;
@@ -38,9 +47,17 @@ interface Pool {
 
 interface Ticket {
   readonly key: string;
+  readonly pool: string;
   readonly slots: number;
+  readonly demand: Amounts | null;
+  readonly order: number;
   takenBack: boolean;
 }
+
+type Asking = Ticket & { readonly demand: Amounts };
+
+const OTHERS_FIRST =
+  "It waits until requests are granted that have waited longer for resources of the machine.";
 
 /** Taken-back tickets that a queue may hold before it is worth rebuilding. */
 const DEAD_TICKETS_MIN = 64;
@@ -54,15 +71,26 @@ export class PoolSlots implements Slots {
   readonly #poolOf = new Map<string, Pool>();
   readonly #nextId: () => string;
   readonly #labels: Labels;
+  readonly #machine: Allotment;
+  readonly #lines = new ResourceLines<Asking>();
+  #tickets = 0;
+  #isServingAll = false;
 
   /**
    * @param capacities slots of each pool; whole numbers from 0
    * @param nextId makes the unique part of lease ids
    * @param labels of this node
+   * @param machine what may be had of it; nothing when absent
    */
-  constructor(capacities: Readonly<Record<string, number>>, nextId: () => string, labels: Labels = noLabels) {
+  constructor(
+    capacities: Readonly<Record<string, number>>,
+    nextId: () => string,
+    labels: Labels = noLabels,
+    machine: MachineTotals = noMachine,
+  ) {
     this.#nextId = nextId;
     this.#labels = labels;
+    this.#machine = new Allotment(machine);
     for (const [name, capacity] of Object.entries(capacities)) {
       if (!Number.isSafeInteger(capacity) || capacity < 0) {
         throw new RangeError(
@@ -75,6 +103,7 @@ export class PoolSlots implements Slots {
         available: capacity,
         leases: new Map(),
         waiting: new Map(),
+        asking: new Map(),
         queue: new Fifo(),
         serving: false,
       });
@@ -84,16 +113,16 @@ export class PoolSlots implements Slots {
   /**
    * Asks for slots on behalf of `key`; asking again returns what the key has.
    *
-   * @param labels that this node must have
    * @returns `granted`; `queued` (the lease comes through onGranted later); or `unsatisfiable`, when the pool
-   *   does not exist or could not offer that many slots even if it were empty, or the node lacks a label
+   *   does not exist or could not offer that many slots even if it were empty, or the machine not so much; or the node
+   *   lacks a label
    */
   request(
     key: string,
     poolName: string,
     slots: number,
     _placement?: unknown,
-    labels: Labels = noLabels,
+    { nodeLabels, demand }: NodeNeeds = noNeeds,
   ): Grant {
     const held = this.#poolOf.get(key);
     if (held !== undefined) {
@@ -111,18 +140,40 @@ export class PoolSlots implements Slots {
       const reason = `${counted(slots)} of pool "${poolName}" can never be had; there is ${this.#listed()}.`;
       return { kind: "unsatisfiable", reason };
     }
-    if (!hasLabels(this.#labels, labels)) {
-      const reason = `It needs a node with ${labelsText(labels)}, and this one has ${labelsText(this.#labels)}.`;
+    if (!hasLabels(this.#labels, nodeLabels)) {
+      const reason = `It needs a node with ${labelsText(nodeLabels)}, and this one has ${labelsText(this.#labels)}.`;
       return { kind: "unsatisfiable", reason };
     }
+    if (demand !== null) return this.#requestWith(pool, key, slots, demand);
     this.#poolOf.set(key, pool);
-    if (pool.waiting.size > 0 || slots > pool.available) {
-      const ticket = { key, slots, takenBack: false };
+    if (pool.waiting.size > 0 || slots > pool.available || this.#readyIn(pool) !== null) {
+      const ticket = this.#ticket(pool, key, slots, null);
       pool.waiting.set(key, ticket);
       pool.queue.push(ticket);
       return { kind: "queued" };
     }
     return { kind: "granted", lease: this.#grant(pool, key, slots) };
+  }
+
+  #requestWith(pool: Pool, key: string, slots: number, demand: Amounts): Grant {
+    const { totals, allowed } = this.#machine;
+    const missing = lacking(demand, totals);
+    if (missing.length > 0) {
+      const reason = `It needs ${amountsText(demand, missing)}, and this machine has ${amountsText(totals, missing)}.`;
+      return { kind: "unsatisfiable", reason };
+    }
+    this.#poolOf.set(key, pool);
+    const ticket = { ...this.#ticket(pool, key, slots, demand), demand };
+    const free = this.#machine.free();
+    pool.asking.set(key, ticket);
+    this.#lines.add(ticket);
+    // All others that could be granted have been: only this one may be.
+    if (this.#next(pool) === ticket && slots <= pool.available)
+      return { kind: "granted", lease: this.#take(pool, ticket) };
+    const hint = hintOf(demand, { free, allowed });
+    if (hint !== null) return { kind: "queued", hint };
+    const hasSlots = slots <= pool.available && pool.waiting.size === 0;
+    return hasSlots ? { kind: "queued", hint: OTHERS_FIRST } : { kind: "queued" };
   }
 
   /** Gives a lease back, or takes a queued request back. May be called from within onGranted. */
@@ -134,6 +185,7 @@ export class PoolSlots implements Slots {
     if (lease !== undefined) {
       pool.leases.delete(key);
       pool.available += lease.slots;
+      if (!this.#machine.isEmpty) this.#machine.release(key);
     }
     const ticket = pool.waiting.get(key);
     if (ticket !== undefined) {
@@ -141,13 +193,54 @@ export class PoolSlots implements Slots {
       pool.waiting.delete(key);
       forgetDeadTickets(pool);
     }
+    const asking = pool.asking.get(key);
+    if (asking !== undefined) {
+      pool.asking.delete(key);
+      this.#lines.remove(asking);
+    }
     this.#serve(pool);
-    if (pool.waiting.size === 0 && pool.available > 0) this.onFree(pool.name);
+    if (pool.waiting.size === 0 && pool.available > 0 && this.#readyIn(pool) === null) this.onFree(pool.name);
   }
 
   /** All commands of an earlier program of this node were ended before this one began. */
   endOfFormer(): number {
     return Number.NEGATIVE_INFINITY;
+  }
+
+  /** From now on so much may be had of the machine. What is reserved stays so. */
+  limitTo(effective: MachineTotals): void {
+    this.#machine.limitTo(effective);
+    this.#serveAll();
+  }
+
+  /** What may be had of the machine, as amounts. */
+  get allowed(): Amounts {
+    return this.#machine.allowed;
+  }
+
+  /** What may be had of the machine. */
+  get effective(): MachineTotals {
+    return this.#machine.effective;
+  }
+
+  get reserved(): Reserved {
+    return this.#machine.reserved;
+  }
+
+  /**
+   * The slots of a pool that nobody waits for; less than 0: so many requests wait for slots alone.
+   * @returns null when there is no such pool
+   */
+  spare(poolName: string): { readonly capacity: number; readonly free: number } | null {
+    const pool = this.#pools.get(poolName);
+    if (pool === undefined) return null;
+    const waiting = pool.waiting.size + (this.#readyIn(pool) === null ? 0 : 1);
+    return { capacity: pool.capacity, free: waiting > 0 ? -waiting : pool.available };
+  }
+
+  /** What would be free of the machine if all who wait for it had got what they asked for. */
+  spareResources(): Amounts {
+    return this.#lines.freeBehindAll(this.#machine.free());
   }
 
   /** Every pool as it stands now. */
@@ -158,7 +251,7 @@ export class PoolSlots implements Slots {
         capacity: pool.capacity,
         available: pool.available,
         in_use: pool.capacity - pool.available,
-        queued: pool.waiting.size,
+        queued: pool.waiting.size + pool.asking.size,
         active: pool.leases.size,
       };
     }
@@ -167,25 +260,80 @@ export class PoolSlots implements Slots {
 
   /** Grants from the head of the queue for as long as the head fits. */
   #serve(pool: Pool): void {
+    if (!this.#lines.isEmpty || this.#isServingAll) {
+      this.#serveAll();
+      return;
+    }
     if (pool.serving) return;
     pool.serving = true;
     try {
       for (;;) {
-        const head = pool.queue.first();
-        if (head === undefined) return;
-        if (!head.takenBack && head.slots > pool.available) return;
-        pool.queue.shift();
-        if (head.takenBack) continue;
-        pool.waiting.delete(head.key);
-        this.onGranted(head.key, this.#grant(pool, head.key, head.slots));
+        const next = this.#next(pool);
+        if (next === null || next.slots > pool.available) return;
+        this.onGranted(next.key, this.#take(pool, next));
       }
     } finally {
       pool.serving = false;
     }
   }
 
-  #grant(pool: Pool, key: string, slots: number): Lease {
-    const lease: Lease = { leaseId: `lease_${this.#nextId()}`, pool: pool.name, slots };
+  /** What is granted to one may be what others of other pools wait for: of all heads that fit, the oldest goes first. */
+  #serveAll(): void {
+    if (this.#isServingAll) return;
+    this.#isServingAll = true;
+    try {
+      for (;;) {
+        let oldest: { readonly pool: Pool; readonly ticket: Ticket } | null = null;
+        for (const pool of this.#pools.values()) {
+          if (pool.waiting.size + pool.asking.size === 0) continue;
+          const ticket = this.#next(pool);
+          if (ticket === null || ticket.slots > pool.available) continue;
+          if (oldest === null || ticket.order < oldest.ticket.order) oldest = { pool, ticket };
+        }
+        if (oldest === null) return;
+        const { pool, ticket } = oldest;
+        this.onGranted(ticket.key, this.#take(pool, ticket));
+      }
+    } finally {
+      this.#isServingAll = false;
+    }
+  }
+
+  /** The one to which the pool's slots are granted next, however many it needs. */
+  #next(pool: Pool): Ticket | null {
+    const plain = headOf(pool);
+    const ready = this.#readyIn(pool);
+    if (plain === null || ready === null) return plain ?? ready;
+    return plain.order < ready.order ? plain : ready;
+  }
+
+  /** The oldest that asks for resources, and that waits for slots of the pool alone. */
+  #readyIn(pool: Pool): Asking | null {
+    return this.#lines.isEmpty ? null : this.#lines.ready(pool.name, this.#machine.free());
+  }
+
+  #ticket(pool: Pool, key: string, slots: number, demand: Amounts | null): Ticket {
+    return { key, pool: pool.name, slots, demand, order: ++this.#tickets, takenBack: false };
+  }
+
+  /** Grants what a ticket asks for that is next. */
+  #take(pool: Pool, ticket: Ticket): Lease {
+    const { key, slots, demand } = ticket;
+    if (demand === null) {
+      pool.queue.shift();
+      pool.waiting.delete(key);
+      return this.#grant(pool, key, slots);
+    }
+    pool.asking.delete(key);
+    const gpus = this.#machine.reserve(key, demand);
+    this.#lines.granted(ticket as Asking, this.#machine.free());
+    return this.#grant(pool, key, slots, gpus);
+  }
+
+  #grant(pool: Pool, key: string, slots: number, gpus: readonly number[] = []): Lease {
+    const leaseId = `lease_${this.#nextId()}`;
+    const lease: Lease =
+      gpus.length === 0 ? { leaseId, pool: pool.name, slots } : { leaseId, pool: pool.name, slots, gpus };
     pool.available -= slots;
     pool.leases.set(key, lease);
     return lease;
@@ -197,10 +345,32 @@ export class PoolSlots implements Slots {
   }
 }
 
+/** The first that was not taken back. */
+function headOf({ queue }: Pool): Ticket | null {
+  for (;;) {
+    const head = queue.first();
+    if (head === undefined) return null;
+    if (!head.takenBack) return head;
+    queue.shift();
+  }
+}
+
 function forgetDeadTickets(pool: Pool): void {
   if (pool.queue.size <= 2 * pool.waiting.size + DEAD_TICKETS_MIN) return;
   pool.queue = new Fifo();
   for (const ticket of pool.waiting.values()) pool.queue.push(ticket);
+}
+
+/** @returns null for one that waits for slots alone */
+function hintOf(
+  demand: Amounts,
+  { free, allowed }: { readonly free: Amounts; readonly allowed: Amounts },
+): string | null {
+  const beyond = lacking(demand, allowed);
+  if (beyond.length > 0)
+    return `It waits until the limits allow ${amountsText(demand, beyond)} on this machine (GET /resource).`;
+  const missing = lacking(demand, free);
+  return missing.length === 0 ? null : `It waits for ${amountsText(demand, missing)} of the machine.`;
 }
 
 function counted(slots: number): string {

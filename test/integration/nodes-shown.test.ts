@@ -68,9 +68,10 @@ async function nodesAt(program: Program): Promise<readonly ShownNode[]> {
 }
 
 /** A run whose command waits until it is ended. */
-async function heldRun(name: string, config: JsonObject, at = a) {
+async function heldRun(name: string, config: JsonObject, at = a, resources: JsonObject = {}) {
   const gate = gates.pipe(name);
-  const jobId = await createJob(at, graph(name, [executor("holder", ["cat", gate], config)]));
+  const node = { ...executor("holder", ["cat", gate], config), resources };
+  const jobId = await createJob(at, graph(name, [node]));
   const runId = await startRun(at, jobId);
   return {
     runId,
@@ -252,4 +253,29 @@ test("a name is that of nodes which have not left, for requests and commands", a
   await inPostgres(url, "DELETE FROM nodes WHERE node_id = 'node_t2'");
   assert.equal((JSON.parse((await status()).out) as JsonObject).node_id, "node_t1");
   await inPostgres(url, "DELETE FROM nodes WHERE name = 'twin'");
+});
+
+test("commands with memory of their own are placed where it is free, and wait when it is free nowhere", async () => {
+  const MiB = 1024 ** 2;
+  await call(a, "PUT", "/resource", { limits: { memory_bytes: 100 * MiB } });
+  const allows = async (program: Program, name: string) =>
+    ((await resourceAt(program, name)).effective as JsonObject | undefined)?.memory_bytes === 100 * MiB;
+  for (const program of [a, b])
+    for (const name of ["a", "b"])
+      await until(`${name} is limited, as another node sees it`, () => allows(program, name));
+  const held = (name: string) => heldRun(name, {}, a, { memory_mb: 60 });
+  const [first, second] = [await held("first"), await held("second")];
+  for (const { runId } of [first, second]) await happens(a, runId, "sandbox_job_started");
+  const third = await held("third");
+  const { payload } = await happens(a, third.runId, "executor_lease_requested");
+  assert.match(String(payload.hint), /^It waits for 60 MiB of memory of (a|the) machine\.$/);
+  for (const name of ["a", "b"])
+    await until(`${name} has one of them`, async () => {
+      const { reserved } = await resourceAt(b, name);
+      return (reserved as JsonObject | undefined)?.memory_bytes === 60 * MiB;
+    });
+  assert.equal((await second.end()).run.status, "completed");
+  await happens(a, third.runId, "sandbox_job_started");
+  for (const run of [first, third]) assert.equal((await run.end()).run.status, "completed");
+  await call(a, "PUT", "/resource", { limits: {} });
 });

@@ -17,6 +17,21 @@ const resources = (fault: string, search: string, replacement: string): Mutation
   tests: ["src/resources/resources.test.ts"],
 });
 
+const lines = (fault: string, search: string, replacement: string): Mutation => ({
+  fault,
+  file: "src/execution/resource-lines.ts",
+  search,
+  replacement,
+  tests: ["src/execution/resource-slots.test.ts"],
+});
+const pools = (fault: string, search: string, replacement: string): Mutation => ({
+  fault,
+  file: "src/execution/pools.ts",
+  search,
+  replacement,
+  tests: ["src/execution/resource-slots.test.ts"],
+});
+
 export const resourceMutations: readonly Mutation[] = [
   limits(
     "an amount that is set leaves the percentage of the same in force",
@@ -94,5 +109,83 @@ export const resourceMutations: readonly Mutation[] = [
     search: "Math.ceil(",
     replacement: "Math.floor(",
     tests: ["src/engine/manifest.test.ts"],
+  },
+  lines(
+    "a large request is overtaken for ever",
+    "if (overtaken >= OVERTAKEN_MAX) spare = without(spare, demand, 1);",
+    "",
+  ),
+  lines(
+    "nobody overtakes a request that lacks something",
+    "if (overtaken >= OVERTAKEN_MAX) spare",
+    "if (overtaken >= 0) spare",
+  ),
+  lines(
+    "a request is blocked by others that take nothing it lacks",
+    ".some((kind) => request.demand[kind] > 0)",
+    ".length >= 0",
+  ),
+  lines(
+    "the new head of a line is taken for overtaken as often as the last one",
+    "else if (firstOf(line).order > request.order) line.overtaken = 0;",
+    "",
+  ),
+  pools("what a command had of the machine is never given back", "this.#machine.release(key);", ";"),
+  pools(
+    "a pool does not wait for the oldest request that has its resources",
+    "if (plain === null || ready === null) return plain ?? ready;",
+    "if (plain !== null) return plain;\n    if (ready === null) return null;",
+  ),
+  pools(
+    "limits that allow more are noticed by the next command that ends",
+    "this.#machine.limitTo(effective);\n    this.#serveAll();",
+    "this.#machine.limitTo(effective);",
+  ),
+  pools(
+    "a command waits for what the machine never has",
+    "if (missing.length > 0) {\n      const reason = `It needs",
+    "if (missing.length > 9) {\n      const reason = `It needs",
+  ),
+  {
+    fault: "two commands have one GPU",
+    file: "src/execution/allotment.ts",
+    search: "for (const index of gpus) this.#gpusInUse.add(index);",
+    replacement: "",
+    tests: ["test/simulation/simulation.test.ts", "src/execution/resource-slots.test.ts"],
+  },
+  {
+    fault: "more memory and cores are given away than there are",
+    file: "src/execution/allotment.ts",
+    search: "this.#add(demand, 1);",
+    replacement: "",
+    tests: ["test/simulation/simulation.test.ts"],
+  },
+  {
+    fault: "a queued run does not say for what it waits",
+    file: "src/engine/job/tasks.ts",
+    search: "task.waitsFor = hint ?? null;",
+    replacement: "",
+    tests: ["test/gateway/reservations.test.ts"],
+  },
+  {
+    fault: "a request for resources is sent to nodes that could never hold it",
+    file: "src/cluster/tasks/slots.ts",
+    search: "return allowed !== undefined && lacking(demand, allowed).length === 0;",
+    replacement: "return true;",
+    tests: ["src/cluster/tasks/slots.test.ts"],
+  },
+  {
+    fault: "a request that waits for resources is not taken to where they are free",
+    file: "src/cluster/tasks/slots.ts",
+    search: "for (const pool of this.#waiting.keys()) this.#fill(this.#parts.nodeId, pool);",
+    replacement: "",
+    tests: ["src/cluster/tasks/slots.test.ts"],
+  },
+  {
+    fault: "a host grants slots without the resources that were asked for with them",
+    file: "src/cluster/tasks/host.ts",
+    search: "demand: demand === null ? null : checkedAmounts(demand),",
+    replacement: "demand: null,",
+    tests: ["src/cluster/tasks/cluster-tasks.test.ts"],
   },
 ];

@@ -102,6 +102,10 @@ export class Cluster {
     return this.#nodes.flatMap(({ life }) => life ?? []);
   }
 
+  get processes(): readonly Process[] {
+    return this.#lives().map(({ process }) => process);
+  }
+
   /** Whether nothing is left to take over (I21). */
   get isSettled(): boolean {
     for (const [jobId, { owner, progress }] of this.#world.journal.jobs) {

@@ -3,6 +3,7 @@
 
 import type { JsonObject } from "../../src/engine/json.ts";
 import type { Random } from "./random.ts";
+import { resourcesOf } from "./sim-machine.ts";
 
 export interface Scenario {
   readonly manifest: JsonObject;
@@ -176,7 +177,7 @@ function manifestNode(node: Node, completeAfter: number | null): JsonObject {
       // Every other one of them offers something while its command runs.
       const services = node_id.length % 2 === 0 ? [{ name: node_id, port: 1 }] : [];
       const config = { command: ["true"], ...tried, output_message_type: null };
-      return { node_id, agent_type: kind, config, services };
+      return { node_id, agent_type: kind, config, services, ...resourcesOf(node_id) };
     }
     case "aggregator": {
       const config = node_id === "out" ? { complete_after: completeAfter } : { output_message_type: "work" };

@@ -34,6 +34,7 @@ export const kinds = [
   "answer of a person",
   "question that timed out",
   "service",
+  "wait for resources",
 ] as const;
 
 /** What happens in worlds of many nodes alone. */

@@ -6,6 +6,7 @@
 // I6. Every acknowledged message was processed exactly once.
 // I7. Counts and results are those of the model: they do not depend on when the process crashed.
 // I21 (cluster.ts) is what a world of many nodes waits for.
+// I24 (sim-machine.ts) is about machines.
 // I16. What was refused as not accepted does not exist; a job that cannot be written fails alone.
 
 import assert from "node:assert/strict";
@@ -117,6 +118,7 @@ async function live(world: World, random: Random, isCrowded: boolean, hard: bool
   judgeIdle(world.journal.jobs);
   await makePeace(world, clients, people);
   world.cluster?.judge();
+  world.judgeMachines();
   for (const client of clients) judge(world, client, people);
   await world.disk?.compare(world.journal);
   const stored = [...world.journal.jobs.values()];

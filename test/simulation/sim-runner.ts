@@ -21,6 +21,7 @@ import {
   type TaskRunner,
   type TaskStart,
 } from "../../src/engine/task-port.ts";
+import { judgeMachine } from "./sim-machine.ts";
 import type { Process, World } from "./world.ts";
 
 /** A command that runs, and the answers in its file. */
@@ -69,6 +70,8 @@ export class SimRunner implements TaskRunner {
       isKilled: false,
     };
     this.#running.set(key(task.ref), running);
+    const going = [...this.#running.values()].filter((one) => !this.#stopped.has(key(one.task.ref)));
+    judgeMachine(going.map((one) => one.task));
     if (task.kind === "command" && world.cluster !== null) world.checker.commandBegins(task.ref);
     if (task.kind === "file") {
       this.#endAt(running, this.#fileAtMs(task) + random.between(0, 500), null);

@@ -6,7 +6,7 @@ import { Engine } from "../../src/engine/engine.ts";
 import { idSource } from "../../src/engine/ids.ts";
 import { JournalUnavailable } from "../../src/engine/journal.ts";
 import type { Clock } from "../../src/engine/ports.ts";
-import { PoolSlots } from "../../src/execution/pools.ts";
+import type { PoolSlots } from "../../src/execution/pools.ts";
 import { MemoryJournal } from "../support/memory-journal.ts";
 import { Checker } from "./checker.ts";
 import { Cluster, type ClusterOptions } from "./cluster.ts";
@@ -14,6 +14,7 @@ import { Disk } from "./disk.ts";
 import { Counts } from "./kinds.ts";
 import type { Random } from "./random.ts";
 import { simJournal } from "./sim-journal.ts";
+import { judgeAllReleased, simSlots } from "./sim-machine.ts";
 import { SimRunner } from "./sim-runner.ts";
 import { SimServices } from "./sim-services.ts";
 import { Timeline } from "./timeline.ts";
@@ -58,6 +59,7 @@ export interface Process {
   readonly name: string;
   readonly engine: Engine;
   readonly runner: SimRunner;
+  readonly slots: PoolSlots;
   isAlive: boolean;
   /** By a signal. */
   stoppedUntilMs: number;
@@ -142,20 +144,21 @@ export class World {
     // The engine's ports need the process, and the process the engine: the ports ask when they are called.
     const owned = (): Process => process;
     const runner = new SimRunner(this, owned);
+    const slots = simSlots(this.#poolSlots, this.#id, this.counts);
     const engine = new Engine({
       owner,
       clock,
       randomness: { id: this.#id, fraction: () => this.random.fraction() },
       journal: simJournal(this, owned),
       runner,
-      slots: new PoolSlots({ default: this.#poolSlots }, this.#id),
+      slots,
       feed: {
         published: (jobId, firstSeq, lines) => this.checker.published(jobId, firstSeq, lines),
       },
       services: new SimServices(this, owned),
       log: { warn: () => {}, error: () => {} },
     });
-    const process: Process = { name: owner, engine, runner, isAlive: true, stoppedUntilMs: 0 };
+    const process: Process = { name: owner, engine, runner, slots, isAlive: true, stoppedUntilMs: 0 };
     return process;
   }
 
@@ -212,6 +215,11 @@ export class World {
       if (this.zombie === zombie) this.endZombie();
       else this.end(zombie);
     });
+  }
+
+  /** When nothing happens any more (I24). */
+  judgeMachines(): void {
+    for (const { slots } of this.cluster?.processes ?? [this.process]) judgeAllReleased(slots);
   }
 
   endZombie(): void {

@@ -15,6 +15,7 @@ import { describe, test } from "node:test";
 import { Random } from "../../../test/simulation/random.ts";
 import { type Living, Timeline } from "../../../test/simulation/timeline.ts";
 import { sized } from "../../../test/support/long.ts";
+import { machine } from "../../../test/support/machine.ts";
 import type { PlacementPolicy } from "../../engine/graph.ts";
 import type { Labels } from "../../engine/labels.ts";
 import { type Clock, parseSlotsKey, slotsKey } from "../../engine/ports.ts";
@@ -29,6 +30,10 @@ import {
 import { PoolSlots } from "../../execution/pools.ts";
 import { clusterTasks } from "./cluster-tasks.ts";
 import type { Connection, FromHost, FromOwner } from "./messages.ts";
+import type { KnownMachine } from "./slots.ts";
+
+const CORES = 3;
+const MACHINE = machine({ cpuCores: CORES });
 
 const LEASE_MS = 15_000;
 const RENEW_EVERY_MS = LEASE_MS / 5;
@@ -37,14 +42,15 @@ const SEEDS = sized(40, 1_000);
 describe("attempts that are placed on other nodes", () => {
   for (const placement of ["spread", "binpack", "local"] as const) {
     test(`run where they were granted, once, whatever breaks (${placement})`, async () => {
-      const seen = { elsewhere: 0, lost: 0 };
+      const seen = { elsewhere: 0, lost: 0, withoutCores: 0 };
       for (let seed = 1; seed <= SEEDS; seed++) {
         const world = new World(seed, placement);
         await world.run();
-        for (const kind of ["elsewhere", "lost"] as const) seen[kind] += world.seen[kind];
+        for (const kind of ["elsewhere", "lost", "withoutCores"] as const) seen[kind] += world.seen[kind];
       }
       assert.ok(seen.elsewhere > SEEDS, `${seen.elsewhere} attempts ran elsewhere`);
       assert.ok(seen.lost > SEEDS / 10, `${seen.lost} attempts were lost`);
+      assert.ok(seen.withoutCores > SEEDS, `${seen.withoutCores} attempts waited for cores`);
     });
   }
 });
@@ -54,7 +60,7 @@ class World {
   readonly random: Random;
   readonly placement: PlacementPolicy;
   readonly nodes: SimNode[] = [];
-  readonly seen = { elsewhere: 0, lost: 0 };
+  readonly seen = { elsewhere: 0, lost: 0, withoutCores: 0 };
   isHealed = false;
   attempts = 0;
   /** The start of a node that asked for each attempt. */
@@ -118,7 +124,13 @@ class World {
       node.tasks.slots.nodesAre(
         this.nodes
           .filter((other) => other !== node)
-          .map(({ nodeId, labels, pools }) => ({ nodeId, isReady: true, labels, pools: pools() })),
+          .map(({ nodeId, labels, pools, machine }) => ({
+            nodeId,
+            isReady: true,
+            labels,
+            pools: pools(),
+            machine: machine(),
+          })),
       );
     }
   }
@@ -174,6 +186,12 @@ class SimNode implements Living {
     return { default: { capacity: this.#capacity, free: pool!.queued > 0 ? 0 : pool!.available } };
   };
 
+  /** As its row tells. */
+  readonly machine = (): KnownMachine => {
+    const { allowed, reserved } = this.#own;
+    return { allowed, free: { ...allowed, cpuMillis: allowed.cpuMillis - reserved.cpuCores * 1_000 } };
+  };
+
   begin(): void {
     const world = this.#world;
     const { time, random } = world;
@@ -189,7 +207,7 @@ class SimNode implements Living {
       soon: (run) => void time.plan(0, life, run),
     };
     let lease = 0;
-    this.#own = new PoolSlots({ default: this.#capacity }, () => String(++lease), this.labels);
+    this.#own = new PoolSlots({ default: this.#capacity }, () => String(++lease), this.labels, MACHINE);
     const owner = this.owner;
     const engine = this.#engine(life);
     this.tasks = clusterTasks({
@@ -230,11 +248,16 @@ class SimNode implements Living {
       return;
     }
     const zone = random.chance(0.3) ? random.pick(["a", "b"]) : "any";
-    const key = `${this.nodeId}-${++this.#world.attempts}-${zone}/1/1`;
+    const cores = random.chance(0.5) ? random.between(1, CORES) : 0;
+    const key = `${this.nodeId}-${++this.#world.attempts}-${zone}-${cores}/1/1`;
     this.#state.set(key, "asked");
     this.#world.owners.set(key, this.#life);
     const labels: Labels = zone === "any" ? {} : { zone };
-    const grant = this.tasks.slots.request(key, "default", 1, this.#world.placement, labels);
+    const grant = this.tasks.slots.request(key, "default", 1, this.#world.placement, {
+      nodeLabels: labels,
+      demand: cores === 0 ? null : { cpuMillis: cores * 1_000, memoryBytes: 0, diskBytes: 0, gpus: 0 },
+    });
+    if (grant.kind === "queued" && grant.hint !== undefined) this.#world.seen.withoutCores++;
     if (grant.kind === "granted") this.tasks.slots.onGranted(key, grant.lease);
     else assert.equal(grant.kind, "queued");
   }
@@ -287,6 +310,9 @@ class SimNode implements Living {
         const zone = ref.jobId.split("-")[2];
         assert.ok(zone === "any" || zone === this.labels.zone, `${key} runs in ${this.labels.zone}`);
         this.running.add(key);
+        const coresOf = (one: string) => Number(one.split("/")[0]!.split("-")[3]);
+        const inUse = [...this.running].reduce((sum, one) => sum + coresOf(one), 0);
+        assert.ok(inUse <= CORES, `${inUse} cores are in use on ${this.nodeId}`);
         const succeeded: TaskOutcome = {
           kind: "succeeded",
           actions: noActions,

@@ -8,7 +8,7 @@ import { FOREIGN, TaskHost } from "./host.ts";
 import type { Connection, FromHost, FromOwner } from "./messages.ts";
 import { TaskPeers } from "./peers.ts";
 import { ClusterTaskRunner, LocalReports } from "./runner.ts";
-import { ClusterSlots, type ClusterSlotsParts } from "./slots.ts";
+import { ClusterSlots, type OwnSlots } from "./slots.ts";
 
 export interface ClusterTasksParts {
   readonly nodeId: string;
@@ -21,7 +21,7 @@ export interface ClusterTasksParts {
   readonly connect: (nodeId: string) => Connection<FromOwner, FromHost>;
   /** The node's own labels and pools. */
   readonly labels: Labels;
-  readonly own: ClusterSlotsParts["own"] & {
+  readonly own: OwnSlots & {
     onFree: (pool: string) => void;
   };
   readonly local: TaskRunner;

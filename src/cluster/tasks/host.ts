@@ -7,7 +7,7 @@
 // - A session goes on over a new connection, with the messages that the other end has missed (link.ts).
 
 import type { DeclaredOutput } from "../../engine/graph.ts";
-import { type Clock, type EngineLog, type Slots, slotsKey } from "../../engine/ports.ts";
+import { type Clock, type EngineLog, noNeeds, type Slots, slotsKey } from "../../engine/ports.ts";
 import type {
   Lease,
   RunningAttempt,
@@ -22,6 +22,7 @@ import { nodeOf } from "../nodes.ts";
 import { type Frame, Link, WrongFrame } from "./link.ts";
 import {
   type Connection,
+  checkedAmounts,
   type FromHost,
   type FromOwner,
   type Hello,
@@ -30,7 +31,7 @@ import {
   type ToHost,
   type ToOwner,
 } from "./messages.ts";
-import type { OwnPools } from "./slots.ts";
+import type { OwnSlots } from "./slots.ts";
 import { TaskLease } from "./task-lease.ts";
 
 /** Of a command whose owner is not reached, between SIGTERM and SIGKILL. */
@@ -47,7 +48,7 @@ export interface HostParts {
   readonly ownLeaseLeftMs: () => number;
   readonly runner: TaskRunner;
   /** This node's own slots. Keys of owners elsewhere begin with FOREIGN. */
-  readonly slots: Pick<Slots, "request" | "release"> & { snapshot(): OwnPools };
+  readonly slots: Pick<Slots, "request" | "release"> & Pick<OwnSlots, "spare" | "snapshot">;
   readonly clock: Clock;
   readonly log: EngineLog;
 }
@@ -181,8 +182,7 @@ export class TaskHost implements TaskListener {
   }
 
   #freeIn(pools: Iterable<string>): Readonly<Record<string, number>> {
-    const now = this.#parts.slots.snapshot();
-    const freeOf = (pool: string) => (now[pool]?.queued === 0 ? now[pool].available : 0);
+    const freeOf = (pool: string) => Math.max(0, this.#parts.slots.spare(pool)?.free ?? 0);
     return Object.fromEntries(Array.from(pools, (pool) => [pool, freeOf(pool)]));
   }
 
@@ -339,13 +339,16 @@ export class TaskHost implements TaskListener {
     const { runner, slots } = this.#parts;
     switch (message.kind) {
       case "request": {
-        const { key, number, pool } = message;
+        const { key, number, pool, demand = null } = message;
         session.keys.set(key, number);
         if (this.#drainUntilMs !== null) {
           this.#refuse(session, key);
           return;
         }
-        const grant = slots.request(foreignKey(session, key), pool, message.slots, "here");
+        const grant = slots.request(foreignKey(session, key), pool, message.slots, "here", {
+          ...noNeeds,
+          demand: demand === null ? null : checkedAmounts(demand),
+        });
         if (grant.kind === "queued") session.waiting.add(key);
         else if (grant.kind === "granted") this.granted(foreignKey(session, key), grant.lease);
         else if (grant.kind === "unsatisfiable") {

@@ -8,6 +8,7 @@
 
 import type { DeclaredOutput } from "../../engine/graph.ts";
 import type { Envelope } from "../../engine/message.ts";
+import type { Amounts } from "../../engine/resources.ts";
 import type {
   Lease,
   TaskEvent,
@@ -27,6 +28,8 @@ export type ToHost =
       readonly number: number;
       readonly pool: string;
       readonly slots: number;
+      /** Of the node's resources. */
+      readonly demand?: Amounts;
     }
   | { readonly kind: "release"; readonly key: string }
   | { readonly kind: "start"; readonly task: TaskStart; readonly outputs: readonly DeclaredOutput[] }
@@ -95,4 +98,14 @@ export interface Connection<Out, In> {
 export function numberIn(value: unknown, name: string): number {
   if (typeof value === "number" && Number.isFinite(value)) return value;
   throw new WrongFrame(`${name} is no number`);
+}
+
+/** Amounts in a frame. @throws WrongFrame */
+export function checkedAmounts({ cpuMillis, memoryBytes, diskBytes, gpus }: Amounts): Amounts {
+  return {
+    cpuMillis: numberIn(cpuMillis, "cpuMillis"),
+    memoryBytes: numberIn(memoryBytes, "memoryBytes"),
+    diskBytes: numberIn(diskBytes, "diskBytes"),
+    gpus: numberIn(gpus, "gpus"),
+  };
 }

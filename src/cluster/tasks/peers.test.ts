@@ -52,7 +52,7 @@ function started(ownLeaseLeftMs = 15_000, engine: Partial<TaskListener> = {}) {
   );
   const ref: TaskRef = { jobId: "j", taskSeq: 1, attempt: 1 };
   const lease = { leaseId: "l", pool: "default", slots: 1, node: "h" };
-  peers.request("h", "j/1/1", "default", 1);
+  peers.request("h", "j/1/1", "default", 1, null);
   connection.onFrame({ host: "h/1", received: 0 });
   connection.onFrame({ seq: 1, received: 1, message: { kind: "granted", key: "j/1/1", number: 1, lease } });
   peers.start("h", { ref, lease } as TaskStart);

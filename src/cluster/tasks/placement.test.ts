@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Candidate, choose } from "./placement.ts";
 
-const own: Candidate = { nodeId: "own", isOwn: true, capacity: 4, free: 2 };
+const own: Candidate = { nodeId: "own", isOwn: true, capacity: 4, free: 2, hasResources: true };
 const node = (nodeId: string, capacity: number, free: number): Candidate => ({
   nodeId,
   isOwn: false,
   capacity,
   free,
+  hasResources: true,
 });
 
 const cases: readonly (readonly [string, "local" | "spread" | "binpack", number, Candidate[], string])[] = [

@@ -10,6 +10,8 @@ export interface Candidate {
   readonly capacity: number;
   /** Slots that are free as far as is known; less than 0: so many are asked for in advance. */
   readonly free: number;
+  /** Whether what is asked for beside slots is free there, as far as is known. */
+  readonly hasResources: boolean;
 }
 
 /**
@@ -28,7 +30,7 @@ export function choose(
     if (own !== undefined) return own;
   }
   const share = ({ free, capacity }: Candidate) => free / capacity;
-  const hasRoom = ({ free }: Candidate) => free >= slots;
+  const hasRoom = ({ free, hasResources }: Candidate) => hasResources && free >= slots;
   const isBetter = (one: Candidate, best: Candidate): boolean => {
     const byRoom = Number(hasRoom(one)) - Number(hasRoom(best));
     if (byRoom !== 0) return byRoom > 0;

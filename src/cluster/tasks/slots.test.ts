@@ -1,13 +1,20 @@
 import assert from "node:assert/strict";
-import { mock, test } from "node:test";
+import { describe, mock, test } from "node:test";
+import type { Labels } from "../../engine/labels.ts";
+import { noMachine } from "../../execution/allotment.ts";
 import { PoolSlots } from "../../execution/pools.ts";
-import { ClusterSlots } from "./slots.ts";
+import { ClusterSlots, type KnownNode } from "./slots.ts";
+
+const labelled = (nodeLabels: Labels) => ({ nodeLabels, demand: null });
 
 /** This node, "own", with `slots` slots, and what it asks of others. */
-function cluster(slots: number) {
+function cluster(slots: number, cpuMillis = 0) {
   let leases = 0;
   const labels = { zone: "a" };
-  const own = new PoolSlots({ default: slots }, () => String(++leases), labels);
+  const own = new PoolSlots({ default: slots, io: slots }, () => String(++leases), labels, {
+    ...noMachine,
+    cpuCores: cpuMillis / 1_000,
+  });
   const asked: string[] = [];
   const granted: string[] = [];
   const peers = {
@@ -19,7 +26,7 @@ function cluster(slots: number) {
   nodes.onGranted = (key, { node }) => void granted.push(`${key} at ${node ?? "own"}`);
   own.onGranted = (key, lease) => nodes.granted(key, lease);
   own.onFree = (pool) => nodes.ownFree(pool);
-  const looks = mock.method(own, "snapshot").mock;
+  const looks = mock.method(own, "spare").mock;
   const others = (...free: readonly number[]) =>
     nodes.nodesAre(
       free.map((one, i) => ({
@@ -27,6 +34,7 @@ function cluster(slots: number) {
         isReady: true,
         labels: {},
         pools: { default: { capacity: 4, free: one } },
+        machine: null,
       })),
     );
   const ask = (key: string, pool = "default", count = 1) => nodes.request(key, pool, count, "spread").kind;
@@ -78,8 +86,8 @@ test("this node's pools are looked at once for all that waits elsewhere, and onc
   others(4);
   for (const key of ["c", "d"]) ask(key);
   const pools = { default: { capacity: 4, free: 0 } };
-  nodes.nodesAre([{ nodeId: "n0", isReady: true, labels: { zone: "b" }, pools }]);
-  for (let n = 0; n < 100; n++) nodes.request(`b${n}`, "default", 1, "spread", { zone: "b" });
+  nodes.nodesAre([{ nodeId: "n0", isReady: true, labels: { zone: "b" }, pools, machine: null }]);
+  for (let n = 0; n < 100; n++) nodes.request(`b${n}`, "default", 1, "spread", labelled({ zone: "b" }));
   news();
   looks.resetCalls();
   nodes.release("held");
@@ -106,13 +114,13 @@ test("slots that no living node has are waited for while a lost node had them, a
   assert.equal(ask("a", "gpu"), "unsatisfiable");
   assert.equal(ask("a", "default", 2), "unsatisfiable");
   const pools = { gpu: { capacity: 1, free: 1 } };
-  nodes.nodesAre([{ nodeId: "n0", isReady: false, labels: {}, pools }]);
+  nodes.nodesAre([{ nodeId: "n0", isReady: false, labels: {}, pools, machine: null }]);
   assert.deepEqual(nodes.request("a", "gpu", 1, "spread"), {
     kind: "queued",
     hint: 'No node that is ready has a slot of pool "gpu". It waits for one that has.',
   });
   assert.deepEqual(news(), [[], []]);
-  nodes.nodesAre([{ nodeId: "n0", isReady: true, labels: {}, pools }]);
+  nodes.nodesAre([{ nodeId: "n0", isReady: true, labels: {}, pools, machine: null }]);
   assert.deepEqual(news(), [["a at n0"], []]);
   nodes.granted("a", lease("n0"));
   assert.deepEqual(news(), [[], ["a at n0"]]);
@@ -123,11 +131,17 @@ test("slots that no living node has are waited for while a lost node had them, a
 test("a request with labels is made at nodes that have all of them only, and waits for one to join", () => {
   const { nodes, news } = cluster(4);
   const pools = { default: { capacity: 4, free: 4 } };
-  const node = (nodeId: string, labels: Record<string, string>) => ({ nodeId, isReady: true, labels, pools });
+  const node = (nodeId: string, labels: Record<string, string>) => ({
+    nodeId,
+    isReady: true,
+    labels,
+    pools,
+    machine: null,
+  });
   const known = [node("n0", { zone: "b" }), node("n1", { zone: "b", disk: "ssd" })];
   nodes.nodesAre(known);
   const ask = (key: string, labels: Record<string, string>) =>
-    nodes.request(key, "default", 1, "local", labels);
+    nodes.request(key, "default", 1, "local", labelled(labels));
   assert.equal(ask("a", { zone: "a" }).kind, "granted");
   assert.deepEqual(ask("b", { disk: "ssd", zone: "b" }), { kind: "queued" });
   assert.deepEqual(news(), [["b at n1"], []]);
@@ -138,7 +152,7 @@ test("a request with labels is made at nodes that have all of them only, and wai
   assert.deepEqual(ask("c", { zone: "c" }), hint("the label zone=c"));
   assert.deepEqual(ask("d", { zone: "a", disk: "ssd" }), hint("the labels zone=a, disk=ssd"));
   assert.equal(
-    nodes.request("e", "gpu", 1, "local", { zone: "c" }).kind,
+    nodes.request("e", "gpu", 1, "local", labelled({ zone: "c" })).kind,
     "queued",
     "its pool may come with it",
   );
@@ -154,7 +168,7 @@ test("a request with labels is made at nodes that have all of them only, and wai
 test("what must stay here is refused when this node lacks a label", () => {
   const { nodes, others } = cluster(1);
   others(4);
-  assert.equal(nodes.request("a", "default", 1, "here", { zone: "b" }).kind, "unsatisfiable");
+  assert.equal(nodes.request("a", "default", 1, "here", labelled({ zone: "b" })).kind, "unsatisfiable");
 });
 
 test("a node that refuses, because its pools are others now, is not asked again", () => {
@@ -184,4 +198,97 @@ test("an attempt of a former owner may run on another node for a while, and not 
   const { node, ...own } = lease("n0");
   assert.equal(node, "n0");
   assert.equal(nodes.endOfFormer(own), Number.NEGATIVE_INFINITY);
+});
+
+describe("a request for resources of a machine", () => {
+  const demand = { cpuMillis: 2_000, memoryBytes: 0, diskBytes: 0, gpus: 0 };
+  const amounts = (cpuMillis: number) => ({ ...demand, cpuMillis });
+  const node = (nodeId: string, allowed: number, free: number, more: Partial<KnownNode> = {}): KnownNode => ({
+    nodeId,
+    isReady: true,
+    labels: {},
+    pools: { default: { capacity: 4, free: 4 } },
+    machine: { allowed: amounts(allowed), free: amounts(free) },
+    ...more,
+  });
+  const needs = { nodeLabels: {}, demand };
+  const ask = ({ nodes }: ReturnType<typeof cluster>, key: string) =>
+    nodes.request(key, "default", 1, "spread", needs);
+
+  test("goes to a node that has them free, and what it asked for is not counted as free until that tells more", () => {
+    const under = cluster(4, 1_000);
+    under.nodes.nodesAre([node("n0", 4_000, 1_999), node("n1", 4_000, 4_000), node("n2", 1_000, 1_000)]);
+    assert.deepEqual(
+      ["a", "b", "c"].map((key) => ask(under, key)),
+      [
+        { kind: "queued" },
+        { kind: "queued" },
+        { kind: "queued", hint: "It waits for 2 cores of a machine." },
+      ],
+    );
+    assert.deepEqual(under.news()[0]?.slice(0, 2), ["a at n1", "b at n1"]);
+  });
+
+  test("waits at a machine that could hold it, and is taken to the first one that has it free", () => {
+    const under = cluster(4, 1_000);
+    const known = [node("n0", 4_000, 0), node("n1", 4_000, 0)];
+    under.nodes.nodesAre(known);
+    assert.deepEqual(ask(under, "a"), { kind: "queued", hint: "It waits for 2 cores of a machine." });
+    const [[place]] = under.news() as [[string]];
+    const other = place === "a at n0" ? "n1" : "n0";
+    under.nodes.nodesAre(known.map((one) => (one.nodeId === other ? node(other, 4_000, 2_000) : one)));
+    assert.deepEqual(under.news()[0]?.at(-1), `a at ${other}`);
+  });
+
+  test("is this node's when it has them, and is taken here when they are free again", () => {
+    const under = cluster(4, 2_000);
+    under.nodes.nodesAre([node("n0", 2_000, 0)]);
+    assert.equal(ask(under, "a").kind, "granted");
+    assert.equal(ask(under, "b").kind, "queued");
+    under.news();
+    under.nodes.release("a");
+    under.nodes.nodesAre([node("n0", 2_000, 0)]);
+    assert.deepEqual(under.news()[1], ["b at own"]);
+  });
+
+  test("is taken here, too, when they were freed by one of another pool", () => {
+    const under = cluster(4, 2_000);
+    const known = [node("n0", 2_000, 0)];
+    under.nodes.nodesAre(known);
+    under.nodes.request("a", "io", 1, "here", needs);
+    under.nodes.request("fills", "default", 1, "here");
+    assert.equal(ask(under, "b").kind, "queued");
+    assert.deepEqual(under.news()[0], ["b at n0"]);
+    under.nodes.release("a");
+    under.nodes.nodesAre(known);
+    assert.deepEqual(under.news()[1], ["b at own"]);
+  });
+
+  test("is refused when no node could hold it, and waits for one that is lost and could", () => {
+    const under = cluster(4, 1_000);
+    under.nodes.nodesAre([node("n0", 1_000, 1_000), node("old", 0, 0, { machine: null })]);
+    assert.deepEqual(ask(under, "a"), {
+      kind: "unsatisfiable",
+      reason: "It needs 2 cores, and this machine has 1 core.",
+    });
+    under.nodes.nodesAre([node("n0", 4_000, 4_000, { isReady: false })]);
+    assert.deepEqual(ask(under, "a"), {
+      kind: "queued",
+      hint: 'No node that is ready has a slot of pool "default" and 2 cores for commands. It waits for one that has.',
+    });
+    under.nodes.nodesAre([node("n0", 4_000, 4_000)]);
+    assert.deepEqual(under.news()[0], ["a at n0"]);
+  });
+
+  test("that a node refuses is made elsewhere, and that node keeps its slots for others", () => {
+    const under = cluster(0, 0);
+    under.nodes.nodesAre([node("n0", 4_000, 4_000), node("n1", 4_000, 3_000)]);
+    ask(under, "a");
+    const [[place]] = under.news() as [[string]];
+    under.nodes.refused(place.slice(5), "a");
+    const other = place === "a at n0" ? "n1" : "n0";
+    assert.deepEqual(under.news()[0], [`a at ${other}`]);
+    assert.equal(under.nodes.request("b", "default", 1, "spread").kind, "queued");
+    assert.equal(under.news()[0]?.[0], `b at ${place.slice(5)}`);
+  });
 });

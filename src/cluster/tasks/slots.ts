@@ -6,12 +6,16 @@
 // - A request that no living node can ever grant waits for one that can, if the cluster has had such a node, or if it asks
 //   for labels; else it is unsatisfiable.
 // - A request that must stay ("here") is this node's alone.
+// - A request for resources of a machine goes to nodes that could hold it within their limits, and among these to one that
+//   has them free, as far as is known: what their rows say, less what was asked for since.
 
 import type { PlacementPolicy } from "../../engine/graph.ts";
 import { hasLabels, type Labels, labelsText, noLabels } from "../../engine/labels.ts";
-import type { Grant, Slots } from "../../engine/ports.ts";
+import { type Grant, type NodeNeeds, noNeeds, type Slots } from "../../engine/ports.ts";
+import { type Amounts, amountsText, askedKinds, lacking, without } from "../../engine/resources.ts";
 import type { Lease } from "../../engine/task-port.ts";
-import { isReady, type NodeRecord } from "../nodes.ts";
+import { amountsOf } from "../../execution/machine-resources.ts";
+import { isReady, type NodeRecord, type NodeResources } from "../nodes.ts";
 import type { PeerSlots, TaskPeers } from "./peers.ts";
 import { type Candidate, choose } from "./placement.ts";
 
@@ -27,27 +31,48 @@ export interface KnownNode {
   readonly isReady: boolean;
   readonly labels: Labels;
   readonly pools: Readonly<Record<string, KnownPool>>;
+  /** Null of a program that does not tell them: it reserves none. */
+  readonly machine: KnownMachine | null;
+}
+
+/** The resources of a machine. */
+export interface KnownMachine {
+  /** What commands may have of it. */
+  readonly allowed: Amounts;
+  readonly free: Amounts;
 }
 
 /** What another node's row says of it. */
 export function knownNode(node: NodeRecord): KnownNode {
-  const { nodeId, labels, pools, reserved } = node;
+  const { nodeId, labels, pools, reserved, resources } = node;
   const known = Object.entries(pools).map(([pool, capacity]) => {
     const free = Math.max(0, capacity - (reserved[pool]?.in_use ?? 0));
     return [pool, { capacity, free }] as const;
   });
-  return { nodeId, isReady: isReady(node), labels, pools: Object.fromEntries(known) };
+  const machine = resources === null ? null : knownMachine(resources);
+  return { nodeId, isReady: isReady(node), labels, pools: Object.fromEntries(known), machine };
 }
 
-/** This node's pools as they stand now. */
-export type OwnPools = Readonly<
-  Record<string, { readonly capacity: number; readonly available: number; readonly queued: number }>
->;
+function knownMachine({ effective, reserved }: NodeResources): KnownMachine {
+  const allowed = amountsOf(effective);
+  const { cpuCores, memoryBytes, diskBytes, gpus } = reserved;
+  const taken = { cpuMillis: Math.round(cpuCores * 1_000), memoryBytes, diskBytes, gpus };
+  return { allowed, free: without(allowed, taken) };
+}
+
+/** This node's slots and resources as they stand now. */
+export interface OwnSlots extends Slots {
+  readonly allowed: Amounts;
+  /** The pools by their names. */
+  snapshot(): Readonly<Record<string, unknown>>;
+  spare(pool: string): KnownPool | null;
+  spareResources(): Amounts;
+}
 
 export interface ClusterSlotsParts {
   readonly nodeId: string;
   readonly labels: Labels;
-  readonly own: Slots & { snapshot(): OwnPools };
+  readonly own: OwnSlots;
   readonly peers: Pick<TaskPeers, "know" | "request" | "release">;
   /** When nothing runs elsewhere any more, on the steady clock, that was begun before this node got its present name. */
   readonly formerEndMs: () => number;
@@ -60,11 +85,13 @@ interface Request {
   readonly pool: string;
   readonly slots: number;
   readonly placement: Where;
-  readonly labels: Labels;
+  readonly needs: NodeNeeds;
   /** Where it waits, or has its slots; null while no node can grant it. */
   nodeId: string | null;
   /** Whether its node had so many free slots when it was asked: the grant is under way, if no other node was faster. */
   isExpected: boolean;
+  /** What it waits for there beside slots. */
+  hint: string | undefined;
 }
 
 interface Estimate {
@@ -77,6 +104,7 @@ interface Other {
   readonly isReady: boolean;
   readonly labels: Labels;
   readonly pools: ReadonlyMap<string, Estimate>;
+  readonly machine: { readonly allowed: Amounts; free: Amounts } | null;
 }
 
 export class ClusterSlots implements Slots, PeerSlots {
@@ -92,26 +120,43 @@ export class ClusterSlots implements Slots, PeerSlots {
     this.#parts = parts;
   }
 
-  request(key: string, pool: string, slots: number, placement: Where, labels: Labels = noLabels): Grant {
+  request(key: string, pool: string, slots: number, placement: Where, needs: NodeNeeds = noNeeds): Grant {
     const known = this.#requests.get(key);
     if (known !== undefined && known.nodeId !== this.#parts.nodeId) return { kind: "queued" };
-    if (known !== undefined || placement === "here") {
-      const grant = this.#parts.own.request(key, pool, slots, "here", labels);
-      if (grant.kind !== "unsatisfiable") {
-        const own = { placement: "here", nodeId: this.#parts.nodeId, isExpected: false } as const;
-        this.#requests.set(key, { key, pool, slots, labels, ...own });
-      }
-      return grant;
-    }
-    const request: Request = { key, pool, slots, placement, labels, nodeId: null, isExpected: false };
+    if (known !== undefined || placement === "here") return this.#requestHere(key, pool, slots, needs);
+    const asked = { key, pool, slots, placement, needs };
+    const request: Request = { ...asked, nodeId: null, isExpected: false, hint: undefined };
     const place = this.#place(request);
-    if (place === null && !this.#mayCome(request)) return this.#parts.own.request(key, pool, slots, "here");
+    if (place === null && !this.#mayCome(request)) return this.#requestHere(key, pool, slots, needs);
     this.#requests.set(key, request);
     this.#waitingIn(pool).set(key, request);
     const lease = place === null ? null : this.#make(request, place);
     if (lease !== null) return { kind: "granted", lease };
     for (const nodeId of this.#nodes.keys()) this.#parts.peers.know(nodeId);
-    return place === null ? { kind: "queued", hint: hintOf(request) } : { kind: "queued" };
+    if (place === null) return { kind: "queued", hint: hintOf(request) };
+    const { hint } = request;
+    return hint === undefined ? { kind: "queued" } : { kind: "queued", hint };
+  }
+
+  #requestHere(key: string, pool: string, slots: number, needs: NodeNeeds): Grant {
+    const grant = this.#parts.own.request(key, pool, slots, "here", needs);
+    if (grant.kind !== "unsatisfiable") {
+      const own = {
+        placement: "here",
+        nodeId: this.#parts.nodeId,
+        isExpected: false,
+        hint: undefined,
+      } as const;
+      this.#requests.set(key, { key, pool, slots, needs, ...own });
+    }
+    return grant;
+  }
+
+  /** What it will wait for at a node beside slots. */
+  #hintAt(nodeId: string, { needs: { demand } }: Request): string | undefined {
+    if (demand === null) return undefined;
+    const missing = lacking(demand, this.#freeOf(nodeId) ?? demand);
+    return missing.length === 0 ? undefined : `It waits for ${amountsText(demand, missing)} of a machine.`;
   }
 
   release(key: string): void {
@@ -132,13 +177,18 @@ export class ClusterSlots implements Slots, PeerSlots {
     const turns = new Map(Array.from(this.#nodes.keys(), (nodeId, turn) => [nodeId, turn]));
     const turnOf = ({ nodeId }: KnownNode) => turns.get(nodeId) ?? turns.size;
     this.#nodes.clear();
-    for (const { nodeId, isReady, labels, pools } of [...nodes].sort((a, b) => turnOf(a) - turnOf(b))) {
+    for (const { nodeId, isReady, labels, pools, machine } of [...nodes].sort(
+      (a, b) => turnOf(a) - turnOf(b),
+    )) {
       const estimates = Object.entries(pools).map(([name, pool]) => [name, { ...pool }] as const);
-      this.#nodes.set(nodeId, { isReady, labels, pools: new Map(estimates) });
+      const resources = machine === null ? null : { ...machine };
+      this.#nodes.set(nodeId, { isReady, labels, pools: new Map(estimates), machine: resources });
     }
     for (const waiting of this.#waiting.values())
       for (const request of waiting.values()) request.isExpected = false;
     for (const [nodeId, { pools }] of this.#nodes) for (const pool of pools.keys()) this.#fill(nodeId, pool);
+    // Resources of this machine may be free without slots of the same pool having become free.
+    for (const pool of this.#waiting.keys()) this.#fill(this.#parts.nodeId, pool);
   }
 
   /** Slots of this node's own pool are free, and nothing waits for them. */
@@ -158,8 +208,12 @@ export class ClusterSlots implements Slots, PeerSlots {
   refused(nodeId: string, key: string): void {
     const request = this.#requests.get(key);
     if (request?.nodeId !== nodeId) return;
-    const pool = this.#poolAt(nodeId, request.pool);
-    if (pool !== undefined) pool.capacity = 0;
+    const node = this.#nodes.get(nodeId);
+    const pool = node?.pools.get(request.pool);
+    if (pool !== undefined && request.needs.demand === null) pool.capacity = 0;
+    // It may have the slots: until its row is read again, it is asked for no resources.
+    if (node !== undefined && request.needs.demand !== null)
+      this.#nodes.set(nodeId, { ...node, machine: null });
     this.#again(request);
   }
 
@@ -190,22 +244,26 @@ export class ClusterSlots implements Slots, PeerSlots {
 
   /** Makes the request at a node. @returns its lease, when it is granted at once */
   #make(request: Request, nodeId: string): Lease | null {
-    const { key, pool, slots } = request;
+    const { key, pool, slots, needs } = request;
+    const { demand } = needs;
     request.nodeId = nodeId;
     if (nodeId !== this.#parts.nodeId) {
+      request.hint = this.#hintAt(nodeId, request);
       const node = this.#nodes.get(nodeId);
       if (node !== undefined) {
         this.#nodes.delete(nodeId);
         this.#nodes.set(nodeId, node);
       }
       const known = node?.pools.get(pool);
-      request.isExpected = known !== undefined && known.free >= slots;
+      request.isExpected = known !== undefined && known.free >= slots && this.#hasResources(nodeId, request);
       if (known !== undefined) known.free -= slots;
-      this.#parts.peers.request(nodeId, key, pool, slots);
+      if (node?.machine != null && demand !== null) node.machine.free = without(node.machine.free, demand);
+      this.#parts.peers.request(nodeId, key, pool, slots, demand);
       return null;
     }
     request.isExpected = false;
-    const grant = this.#parts.own.request(key, pool, slots, "here");
+    const grant = this.#parts.own.request(key, pool, slots, "here", needs);
+    request.hint = grant.kind === "queued" ? grant.hint : undefined;
     if (grant.kind !== "granted") return null;
     this.#waiting.get(pool)?.delete(key);
     return grant.lease;
@@ -221,7 +279,8 @@ export class ClusterSlots implements Slots, PeerSlots {
     let free = this.#freeAt(nodeId, pool);
     for (const request of this.#waiting.get(pool)?.values() ?? []) {
       if (free <= 0) return;
-      if (request.nodeId === nodeId || request.isExpected || !this.#fits(nodeId, request)) continue;
+      if (request.nodeId === nodeId || request.isExpected || !this.#couldHold(nodeId, request)) continue;
+      if (!this.#hasResources(nodeId, request)) continue;
       if (request.slots > free) return;
       this.#takeBack(request);
       const lease = this.#make(request, nodeId);
@@ -231,7 +290,7 @@ export class ClusterSlots implements Slots, PeerSlots {
   }
 
   #freeAt(nodeId: string, pool: string): number {
-    if (nodeId === this.#parts.nodeId) return freeOf(this.#parts.own.snapshot()[pool]);
+    if (nodeId === this.#parts.nodeId) return this.#parts.own.spare(pool)?.free ?? 0;
     return this.#nodes.get(nodeId)?.isReady === true ? (this.#poolAt(nodeId, pool)?.free ?? 0) : 0;
   }
 
@@ -239,25 +298,45 @@ export class ClusterSlots implements Slots, PeerSlots {
     return this.#nodes.get(nodeId)?.pools.get(pool);
   }
 
-  /** Whether the node has the labels that the request asks for. */
-  #fits(nodeId: string, { labels }: Request): boolean {
-    const isOwn = nodeId === this.#parts.nodeId;
-    return hasLabels((isOwn ? this.#parts.labels : this.#nodes.get(nodeId)?.labels) ?? noLabels, labels);
+  /** Whether the node has the labels that the request asks for, and its machine so much in all. */
+  #couldHold(nodeId: string, { needs: { nodeLabels, demand } }: Request): boolean {
+    const { own, labels, nodeId: ownId } = this.#parts;
+    const isOwn = nodeId === ownId;
+    const node = this.#nodes.get(nodeId);
+    if (!hasLabels((isOwn ? labels : node?.labels) ?? noLabels, nodeLabels)) return false;
+    if (demand === null) return true;
+    const allowed = isOwn ? own.allowed : node?.machine?.allowed;
+    return allowed !== undefined && lacking(demand, allowed).length === 0;
   }
 
-  /** @returns null when no node that is ready has the labels, and so many slots in all */
+  /** Whether what the request asks for beside slots is free there, as far as is known. */
+  #hasResources(nodeId: string, { needs: { demand } }: Request): boolean {
+    if (demand === null) return true;
+    const free = this.#freeOf(nodeId);
+    return free !== undefined && lacking(demand, free).length === 0;
+  }
+
+  /** What is free of a machine. */
+  #freeOf(nodeId: string): Amounts | undefined {
+    const { own, nodeId: ownId } = this.#parts;
+    return nodeId === ownId ? own.spareResources() : this.#nodes.get(nodeId)?.machine?.free;
+  }
+
+  /** @returns null when no node that is ready has the labels, and so many slots and resources in all */
   #place(request: Request): string | null {
     const { pool, slots, placement } = request;
     const { nodeId } = this.#parts;
-    const own = this.#parts.own.snapshot()[pool];
+    const own = this.#parts.own.spare(pool);
     const candidates: Candidate[] = [];
-    if (own !== undefined && own.capacity >= slots && this.#fits(nodeId, request)) {
-      candidates.push({ nodeId, isOwn: true, capacity: own.capacity, free: freeOf(own) });
+    if (own !== null && own.capacity >= slots && this.#couldHold(nodeId, request)) {
+      candidates.push({ nodeId, isOwn: true, ...own, hasResources: this.#hasResources(nodeId, request) });
     }
     for (const [other, { isReady, pools }] of this.#nodes) {
       const known = pools.get(pool);
-      if (isReady && known !== undefined && known.capacity >= slots && this.#fits(other, request))
-        candidates.push({ nodeId: other, isOwn: false, ...known });
+      if (!isReady || known === undefined || known.capacity < slots || !this.#couldHold(other, request))
+        continue;
+      const hasResources = this.#hasResources(other, request);
+      candidates.push({ nodeId: other, isOwn: false, ...known, hasResources });
     }
     const [first, ...others] = candidates;
     if (first === undefined || placement === "here") return null;
@@ -265,9 +344,12 @@ export class ClusterSlots implements Slots, PeerSlots {
   }
 
   /** A node with the labels may join at any time. */
-  #mayCome({ pool, slots, labels }: Request): boolean {
-    if (Object.keys(labels).length > 0) return true;
-    return [...this.#nodes.values()].some(({ pools }) => (pools.get(pool)?.capacity ?? 0) >= slots);
+  #mayCome(request: Request): boolean {
+    const { pool, slots, needs } = request;
+    if (Object.keys(needs.nodeLabels).length > 0) return true;
+    return [...this.#nodes].some(
+      ([nodeId, { pools }]) => (pools.get(pool)?.capacity ?? 0) >= slots && this.#couldHold(nodeId, request),
+    );
   }
 
   #waitingIn(pool: string): Map<string, Request> {
@@ -280,13 +362,9 @@ export class ClusterSlots implements Slots, PeerSlots {
   }
 }
 
-function hintOf({ pool, slots, labels }: Request): string {
+function hintOf({ pool, slots, needs: { nodeLabels, demand } }: Request): string {
   const what = `${slots === 1 ? "a slot" : `${slots} slots`} of pool "${pool}"`;
-  const where = Object.keys(labels).length === 0 ? "" : ` and ${labelsText(labels)}`;
-  return `No node that is ready has ${what}${where}. It waits for one that has.`;
-}
-
-function freeOf(pool: OwnPools[string] | undefined): number {
-  if (pool === undefined) return 0;
-  return pool.queued > 0 ? -pool.queued : pool.available;
+  const where = Object.keys(nodeLabels).length === 0 ? "" : ` and ${labelsText(nodeLabels)}`;
+  const which = demand === null ? "" : ` and ${amountsText(demand, askedKinds(demand))} for commands`;
+  return `No node that is ready has ${what}${where}${which}. It waits for one that has.`;
 }

@@ -43,7 +43,7 @@ const notStored: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   human: { isFullSaid: "the warning comes once in each process" },
   request: { attempt: "a restart interrupts every attempt" },
   agent: { isQueued: "a restart fills the ready queue anew" },
-  task: { requestedAtMs: "a restart asks for slots again" },
+  task: { requestedAtMs: "a restart asks for slots again", waitsFor: "so does what it waits for" },
 };
 
 /** Fields that are the same in all batches of these jobs. */

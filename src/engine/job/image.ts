@@ -94,8 +94,10 @@ export function progressOf(job: Job): JobProgress {
   for (const { kind, state } of job.tasks.values()) {
     if (kind === "command" && state.kind === "running") sandboxNames.push(state.sandboxName);
   }
+  const status = storedStatus(job);
+  job.tally.waitsFor = status === "queued" ? waitsFor(job) : null;
   return {
-    status: storedStatus(job),
+    status,
     updatedAtMs: job.updatedAtMs,
     startedAtMs: job.startedAtMs,
     pausedAtMs: job.pausedAtMs === null ? null : toWall(clock, job.pausedAtMs),
@@ -128,6 +130,13 @@ export function storedStatus({ status, tasks, agents }: Job): JobStatus {
     if (state.kind === "queued") isQueued = true;
   }
   return isQueued ? "queued" : "running";
+}
+
+/** What the first of its tasks that says so waits for beside slots. */
+function waitsFor({ tasks }: Job): string | null {
+  for (const { state, waitsFor } of tasks.values())
+    if (state.kind === "queued" && waitsFor !== null) return waitsFor;
+  return null;
 }
 
 function agentRecord(job: Job, agent: AgentState): AgentRecord {
@@ -206,6 +215,7 @@ export function readJob({ jobId, epoch, ...image }: JobImage, graph: Graph, cont
       kind,
       state: moved(state, toSteady, clock),
       requestedAtMs: null,
+      waitsFor: null,
       attempt,
       failures,
       message: withExpiry(job, message),

@@ -142,6 +142,8 @@ export interface Task {
   state: TaskState;
   /** When it last asked for slots; null until it has asked in this process. */
   requestedAtMs: number | null;
+  /** What it waited for beside slots when it asked; null for nothing else. */
+  waitsFor: string | null;
   attempt: number;
   failures: number;
 }

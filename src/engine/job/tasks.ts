@@ -32,6 +32,7 @@ export function createTask(job: Job, agent: AgentState, kind: TaskKind, message:
     message,
     state: { kind: "queued" },
     requestedAtMs: null,
+    waitsFor: null,
     attempt: 0,
     failures: 0,
   };
@@ -60,7 +61,7 @@ export function requestSlots(job: Job, task: Task): void {
     begin(job, task, null);
     return;
   }
-  const { pool, poolSlots: slots, nodeLabels } = config;
+  const { pool, poolSlots: slots } = config;
   setTaskState(job, task, { kind: "queued" });
   task.requestedAtMs = job.context.clock.nowMs();
   const ref = nextAttempt(job, task);
@@ -68,9 +69,10 @@ export function requestSlots(job: Job, task: Task): void {
   // that lasts.
   const isOffering = services.length > 0 || (config.longLived && job.graph.services.length > 0);
   const placement = isOffering ? "here" : job.graph.placementPolicy;
-  const grant = job.context.slots.request(slotsKey(ref), pool, slots, placement, nodeLabels);
+  const grant = job.context.slots.request(slotsKey(ref), pool, slots, placement, config);
   const asked = { task: task.seq, attempt: ref.attempt, pool, slots };
   const hint = grant.kind === "queued" ? grant.hint : undefined;
+  task.waitsFor = hint ?? null;
   addEvent(job, "executor_lease_requested", nodeId, hint === undefined ? asked : { ...asked, hint });
   if (grant.kind === "granted") begin(job, task, grant.lease);
   else if (grant.kind === "unsatisfiable") {
@@ -168,7 +170,8 @@ function elapsedMs(fromMs: number, toMs: number): number {
 }
 
 function leasePayload(lease: Lease) {
-  return { lease_id: lease.leaseId, pool: lease.pool, slots: lease.slots };
+  const { leaseId, pool, slots, gpus } = lease;
+  return { lease_id: leaseId, pool, slots, ...(gpus !== undefined && { gpus }) };
 }
 
 /** The current attempt, if the report is about it. */

@@ -10,7 +10,8 @@ import { open, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { ExecutorConfig } from "../../engine/graph.ts";
 import { isWithheldVariable } from "../../engine/graph.ts";
-import type { TaskStart } from "../../engine/task-port.ts";
+import type { Amounts } from "../../engine/resources.ts";
+import type { Lease, TaskStart } from "../../engine/task-port.ts";
 import type { OpenFolder } from "../../lib/open-folder.ts";
 import { isInside, joinInside } from "../../lib/paths.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
@@ -20,6 +21,7 @@ import { StagingError } from "./staging.ts";
 
 const WORKSPACE_ALIAS = "/sandbox/job";
 const SMALL_FILE_CHARS = 64 * 1024;
+const MiB = 1024 ** 2;
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
 const NEW_FILE = O_WRONLY | O_CREAT | O_EXCL;
 const FILE_THAT_IS_THERE = O_WRONLY | O_NOFOLLOW | O_NONBLOCK;
@@ -290,11 +292,24 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
     ...(brought.models !== null && { MODELS_DIR: brought.models }),
     ...(runEvents !== null && { BLUEPRINT_RUN_EVENTS_URL: runEvents.url }),
     ...(runEvents?.token != null && { BLUEPRINT_RUN_EVENTS_TOKEN: runEvents.token }),
+    ...(config.demand !== null && { ALLOCATION_JSON: allocationJson(config.demand, task.lease) }),
   };
   for (const prefix of new Set(["SVC_", ...prefixes])) {
     for (const [name, value] of Object.entries(contract)) env[prefix + name] = value;
   }
   // Where OpenTelemetry's libraries look.
   env.TRACEPARENT = task.traceparent;
+  // And CUDA's: programs see these GPUs alone, as numbers 0 and on.
+  if (task.lease?.gpus !== undefined) env.CUDA_VISIBLE_DEVICES = task.lease.gpus.join();
   return env;
+}
+
+/** What of the machine is the command's own. */
+function allocationJson({ cpuMillis, memoryBytes, diskBytes }: Amounts, lease: Lease | null): string {
+  return JSON.stringify({
+    cpu: cpuMillis / 1_000,
+    memory_mb: memoryBytes / MiB,
+    disk_mb: diskBytes / MiB,
+    gpu_indices: lease?.gpus ?? [],
+  });
 }

@@ -17,7 +17,7 @@ import { inPieces, listText } from "../core/text-stream.ts";
 import { Type } from "../core/type.ts";
 import { historyOf, type RunParts } from "./find-run.ts";
 import { ObservabilitySummarySchema } from "./results.ts";
-import { RunSummarySchema, renderRunSummary } from "./run-view.ts";
+import { RunSummarySchema, renderRunSummary, waitingReasonOf } from "./run-view.ts";
 import { reasonFields } from "./schemas.ts";
 
 /** What a job's detail tells of its latest run; all of it null without one. */
@@ -233,7 +233,7 @@ async function latestRunMembers({ journal }: JobViewParts, run: RunRecord | null
   const failureJson = run?.failureJson ?? null;
   const summary = run === null ? null : await readSummary(journal, summarizedRun(run));
   return (
-    `"failure":${failureJson ?? "null"},${reasonMembers(failureJson)},` +
+    `"failure":${failureJson ?? "null"},${reasonMembers(failureJson, run === null ? null : waitingReasonOf(run))},` +
     `"trace_id":${JSON.stringify(run?.traceId ?? null)},"observability_summary":${JSON.stringify(summary)}`
   );
 }

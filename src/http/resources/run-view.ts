@@ -4,9 +4,10 @@
 import { isoTime } from "../../engine/event.ts";
 import { isTerminal } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
+import { newTally, readTally } from "../../engine/tally.ts";
 import type { NewRun, RunRecord, RunSummary } from "../../launch/records.ts";
 import { runLabel } from "../../runs/history/run-label.ts";
-import { reasonMembers } from "../../runs/history/summary.ts";
+import { reasonMembers, waitingReason } from "../../runs/history/summary.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { Type } from "../core/type.ts";
 import { AgentEndsSchema, RunStatus, reasonFields } from "./schemas.ts";
@@ -93,7 +94,7 @@ export function renderRun(run: RunRecord, { secrets, nowMs }: ShownRun): string 
     `"finished_at":${time(run.finishedAtMs)},"updated_at":${time(run.updatedAtMs)},` +
     `"duration_ms":${durationMs(run, nowMs)},"progress":${renderProgress(run)},` +
     `"result":${run.resultJson ?? "null"},"failure":${run.failureJson ?? "null"},` +
-    `${reasonMembers(run.failureJson)},"trace_id":"${run.traceId}","links":${renderLinks(run)}}`
+    `${reasonMembers(run.failureJson, waitingReasonOf(run))},"trace_id":"${run.traceId}","links":${renderLinks(run)}}`
   );
 }
 
@@ -107,6 +108,14 @@ function renderOverrides(overridesJson: string | null, secrets: ConfigurationSec
   return overridesJson === null
     ? "null"
     : JSON.stringify(secrets.mask(JSON.parse(overridesJson) as JsonObject));
+}
+
+/** A run is seldom queued: only then its tally is read. */
+const tallyOf = ({ tallyJson }: RunRecord) => (tallyJson === null ? newTally() : readTally(tallyJson));
+
+/** Why a run is queued; null for one that is not. */
+export function waitingReasonOf(run: RunRecord): string | null {
+  return run.status === "queued" ? waitingReason(run.status, tallyOf(run)) : null;
 }
 
 function durationMs(run: RunRecord, nowMs: number | null): number | null {
@@ -128,7 +137,8 @@ export function labelOf(run: RunRecord): string {
   if (run.label !== null) return run.label;
   const { agentsDone: done, agentEnds, humanPending: pending, humanPrompt: prompt } = run.progress;
   const agents = { done, total: run.agentsTotal, notReached: agentEnds?.not_reached ?? 0 };
-  return runLabel(run.status, agents, { pending, prompt });
+  const waitsFor = run.status === "queued" ? tallyOf(run).waitsFor : null;
+  return runLabel(run.status, agents, { pending, prompt }, waitsFor);
 }
 
 function renderLinks(run: RunRecord): string {

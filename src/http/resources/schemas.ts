@@ -83,9 +83,7 @@ export const whichRun = {
   run_id: Type.String("One of the job's runs; the latest one without it."),
 };
 
-const Reason = Type.Nullable(
-  Type.String("For people: failure.desc, or null. Kept for clients that know no failure."),
-);
+const Reason = Type.Nullable(Type.String("For people: failure.desc, or why the run is queued; else null."));
 
 /** What old clients read in place of the failure. */
 export const reasonFields = { reason: Reason, status_reason: Reason };

@@ -11,7 +11,7 @@ import { Slices } from "../../lib/slices.ts";
 import { withoutNullAgent } from "../../runs/history/line.ts";
 import { unbegun } from "../../runs/history/progress.ts";
 import type { ObservabilitySummary } from "../../runs/history/summary.ts";
-import { failureMembers } from "../../runs/history/summary.ts";
+import { failureMembers, reasonMembers, waitingReason } from "../../runs/history/summary.ts";
 import type { JobDetail, JobRecord, JobRecords, WholeJob } from "../../runs/job-records.ts";
 import { LastManifest } from "../../runs/last-manifest.ts";
 import { storedObject } from "../../runs/stored-json.ts";
@@ -32,9 +32,10 @@ export function renderSummary(job: JobRecord, context: RenderContext): string {
 }
 
 /** What went wrong, if anything did, and where its traces are; a comma before each member. */
-function failureAndTrace({ failureJson, trace, status, humanPending }: JobRecord): string {
+function failureAndTrace({ failureJson, trace, status, humanPending, tally }: JobRecord): string {
+  const waiting = waitingReason(status, tally);
   return (
-    `${failureMembers(failureJson)},"trace_id":${str(trace.traceId)},` +
+    `${waiting === null ? failureMembers(failureJson) : `,${reasonMembers(null, waiting)}`},"trace_id":${str(trace.traceId)},` +
     `"human_pending":${isTerminal(status) ? 0 : humanPending}`
   );
 }

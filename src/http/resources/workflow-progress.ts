@@ -17,7 +17,7 @@ import {
 } from "../../runs/history/progress.ts";
 import { type JournalProgress, readProgress } from "../../runs/history/read-progress.ts";
 import { type AskedPeople, ETA_RUNS, etaMs, runLabel } from "../../runs/history/run-label.ts";
-import { readFailure, readSummary } from "../../runs/history/summary.ts";
+import { readFailure, readSummary, waitingReason } from "../../runs/history/summary.ts";
 import type { HumanRequestRecords } from "../../runs/human-answers.ts";
 import type { JobRecord } from "../../runs/job-records.ts";
 import type { LatestView } from "../core/latest-streams.ts";
@@ -30,7 +30,7 @@ import { findJob, findRuntimeJob, type RunParts, type RuntimeRunParts, runOfJob 
 import { sendPieces } from "./lists.ts";
 import { ObservabilitySummarySchema } from "./results.ts";
 import { openStream, type StreamParts } from "./run-streams.ts";
-import { labelOf } from "./run-view.ts";
+import { labelOf, waitingReasonOf } from "./run-view.ts";
 import { AgentEndsSchema, RunStatus, reasonFields, WHICH_RUN, whichRun } from "./schemas.ts";
 
 const states = [
@@ -165,10 +165,11 @@ async function* progressOf(parts: GatewayParts, job: JobView, run: RunRecord | n
       label: run === null ? "The job has not been run yet" : labelOf(run),
     },
   };
+  const reason = failure?.desc ?? (run === null ? null : waitingReasonOf(run));
   const tail = {
     failure,
-    reason: failure?.desc ?? null,
-    status_reason: failure?.desc ?? null,
+    reason,
+    status_reason: reason,
     trace_id: run?.traceId ?? null,
     observability_summary: run === null ? null : await readSummary(parts.journal, summarizedRun(run), nowMs),
     eta_ms: run === null ? null : await etaOf(parts, run, nowMs),
@@ -282,11 +283,18 @@ async function* runtimeProgress(parts: RuntimeParts, source: JournalProgress) {
       done,
       total,
       ...(agentEnds !== null && { agents: agentEnds }),
-      label: runLabel(job.status, { done, total, notReached }, await askedPeople(parts, job)),
+      label: runLabel(
+        job.status,
+        { done, total, notReached },
+        await askedPeople(parts, job),
+        job.tally.waitsFor,
+      ),
     },
   };
+  const reason = failure?.desc ?? waitingReason(job.status, job.tally);
   const tail = {
-    ...(failure !== null && { failure, reason: failure.desc, status_reason: failure.desc }),
+    ...(failure !== null && { failure }),
+    ...(reason !== null && { reason, status_reason: reason }),
     trace_id: job.trace.traceId,
     observability_summary: await readSummary(parts.journal, job, nowMs),
   };

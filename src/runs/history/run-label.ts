@@ -15,18 +15,20 @@ const PROMPT_CHARS = 120;
 /**
  * @param agents how many there are, how many have done what there was for them so far, and how many were never reached
  * @param people what is asked of them
+ * @param waitsFor what a queued run waits for beside slots; null for nothing else
  */
 export function runLabel(
   status: JobStatus,
   agents: { readonly done: number; readonly total: number; readonly notReached: number },
   people: AskedPeople,
+  waitsFor: string | null,
 ): string {
   const done = `${agents.done} of ${agents.total} agents done`;
   switch (status) {
     case "pending":
       return "Waiting to start";
     case "queued":
-      return `Waiting for free slots, ${done}`;
+      return `Waiting for ${waitsFor === null ? "free slots" : "resources"}, ${done}`;
     case "running":
       return people.pending > 0 ? askingWords(people) : done;
     case "paused":

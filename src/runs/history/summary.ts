@@ -6,7 +6,7 @@
 
 import type { Failure } from "../../engine/failure.ts";
 import { isTerminal, type JobStatus } from "../../engine/journal.ts";
-import { type AgentEnds, type EndWarning, endWarnings } from "../../engine/tally.ts";
+import { type AgentEnds, type EndWarning, endWarnings, type Tally } from "../../engine/tally.ts";
 import type { JobRecord, JobRecords } from "../job-records.ts";
 import { artifactUrl } from "./run-context.ts";
 
@@ -156,11 +156,20 @@ export function readFailure(failureJson: string | null): Failure | null {
 
 /** The failure and what follows from it, as JSON members with a comma before each; nothing when there is none. */
 export function failureMembers(failureJson: string | null): string {
-  return failureJson === null ? "" : `,"failure":${failureJson},${reasonMembers(failureJson)}`;
+  return failureJson === null ? "" : `,"failure":${failureJson},${reasonMembers(failureJson, null)}`;
 }
 
-/** `reason` and `status_reason`: display strings that follow from the failure (spec "Failure object …"), as JSON members. */
-export function reasonMembers(failureJson: string | null): string {
-  const desc = JSON.stringify(readFailure(failureJson)?.desc ?? null);
-  return `"reason":${desc},"status_reason":${desc}`;
+/**
+ * `reason` and `status_reason`: display strings that follow from the failure (spec "Failure object …"), as JSON members.
+ *
+ * @param waiting why a run without a failure is queued (waitingReason)
+ */
+export function reasonMembers(failureJson: string | null, waiting: string | null): string {
+  const reason = JSON.stringify(readFailure(failureJson)?.desc ?? waiting);
+  return `"reason":${reason},"status_reason":${reason}`;
+}
+
+/** Why a run or a job is queued; null for one that is not. */
+export function waitingReason(status: JobStatus, { waitsFor }: Pick<Tally, "waitsFor">): string | null {
+  return status === "queued" ? (waitsFor ?? "It waits for free slots of its executor pool.") : null;
 }
