@@ -60,7 +60,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     leaseMs,
     load: () => ({ ...ownNode.load(), connectedTo: peers.connected }),
     newId: systemRandomness.id,
-    onEnd: (why) => end(endTexts[why]),
+    onEnd: end,
     clock: systemClock,
     log,
   });
@@ -222,8 +222,3 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     },
   };
 }
-
-const endTexts = {
-  left: "This node leaves the cluster, as it was asked to.",
-  removed: "This node was removed from the cluster.",
-} as const;

@@ -24,6 +24,8 @@ class Harness {
   /** What registering meets next; a row refuses it. */
   readonly registering: (Error | NodeRecord | "removed")[] = [];
   readonly registered: { readonly owner: string; readonly replaced: Replaceable }[] = [];
+  /** What the end of a lease meets; null: nothing. */
+  leaving: Error | null = null;
   ended = Promise.resolve();
   readonly loads: NodeLoad[] = [];
   /** What is asked of the node when it registers. */
@@ -71,7 +73,10 @@ class Harness {
         this.renewals.push(renewal);
         return renewal.promise;
       },
-      leave: async ({ owner }) => void this.done.push(`left as ${owner}`),
+      leave: async ({ owner }) => {
+        if (this.leaving !== null) throw this.leaving;
+        this.done.push(`left as ${owner}`);
+      },
       present: async () => [],
       living: async () => new Set(),
       order: async (_nodeId, { kind }) => {
@@ -330,6 +335,18 @@ describe("a node", () => {
   });
 });
 
+/** A node whose renewal is refused, and that is then refused a lease. */
+async function refused(met: Error | "removed", leaving: Error | null = null): Promise<Harness> {
+  const h = await Harness.joined();
+  await h.advance(3_000);
+  h.done.length = 0;
+  h.registering.push(met);
+  h.leaving = leaving;
+  h.renewals[0]!.resolve(null);
+  await h.advance(0);
+  return h;
+}
+
 describe("a node that is removed", () => {
   test("is not let in when it starts", async () => {
     const h = new Harness();
@@ -351,9 +368,21 @@ describe("a node that is removed", () => {
     assert.deepEqual(h.done, ["give up: The database says that the lease of this node is over"]);
     commands.resolve();
     await h.advance(0);
-    assert.deepEqual(h.done.slice(1), ["left as n1/1", "end: removed"]);
+    assert.deepEqual(h.done.slice(1), ["left as n1/1", "end: This node was removed from the cluster."]);
     assert.equal(h.timers, 0);
   });
+
+  test("ends its program also when the database does not answer", async () => {
+    const h = await refused("removed", noAnswer());
+    assert.deepEqual(h.done.slice(1), ["end: This node was removed from the cluster."]);
+    assert.equal(h.timers, 0);
+  });
+});
+
+test("a node whose key is not that of the cluster any more ends its program, and says why", async () => {
+  const h = await refused(new Error("The key was replaced."));
+  assert.deepEqual(h.done.slice(1), ["left as n1/1", "end: The key was replaced."]);
+  assert.equal(h.timers, 0);
 });
 
 describe("a node that is drained", () => {
@@ -442,13 +471,15 @@ describe("a node that is drained", () => {
     assert.ok(!h.done.includes("look"));
   });
 
+  const END = "end: This node leaves the cluster, as it was asked to.";
+
   test("ends its program once it is told that nothing is left", async () => {
     const h = await drained();
-    assert.ok(!h.done.includes("end: left"));
+    assert.ok(!h.done.includes(END));
     await h.advance(1_000);
     h.renewals[1]!.resolve({ outage: { ...asked, isLast: true } });
     await h.advance(0);
-    assert.equal(h.done.at(-1), "end: left");
+    assert.equal(h.done.at(-1), END);
   });
 
   test("follows at once what it was asked through itself, also while a renewal is under way", async () => {

@@ -57,12 +57,8 @@ export interface MembershipParts {
   readonly leaseMs: number;
   readonly load: () => Omit<NodeLoad, "servicesOwned" | "jobsMoved">;
   readonly newId: () => string;
-  /**
-   * The program is to end; may be called again.
-   *
-   * @param why left: nothing is left here, as it was asked for; removed: the node gets no lease any more, and nothing runs
-   */
-  readonly onEnd: (why: "left" | "removed") => void;
+  /** The program is to end: nothing is left here, or the node gets no lease any more and nothing runs. May be called again. */
+  readonly onEnd: (reason: string) => void;
   readonly clock: Clock;
   readonly log: EngineLog;
 }
@@ -189,14 +185,19 @@ export class Membership {
    *   by itself
    */
   async leave(isClear: boolean): Promise<void> {
-    const { records, node, log } = this.#parts;
     const state = this.#state;
     this.#state = { kind: "left" };
     this.#cancelTimers();
     // It writes, and the database is closed after this.
     await this.#looking;
     if (state.kind !== "member" || !isClear) return;
-    await records.leave({ ...node, owner: state.owner }).catch((error: unknown) => {
+    await this.#endLease(state.owner);
+  }
+
+  /** For others who need not wait for its end then. */
+  async #endLease(owner: string): Promise<void> {
+    const { records, node, log } = this.#parts;
+    await records.leave({ ...node, owner }).catch((error: unknown) => {
       log.warn({ reason: String(error) }, "the lease of this node could not be ended: it ends by itself");
     });
   }
@@ -298,7 +299,7 @@ export class Membership {
       work.undrain();
       return;
     }
-    if (outage.isLast) this.#parts.onEnd("left");
+    if (outage.isLast) this.#parts.onEnd(LEAVES);
     if (before?.requestedAtMs === outage.requestedAtMs && before.kind === outage.kind) return;
     const deadlineMs = clock.steadyMs() + outage.leftMs;
     log.warn(
@@ -333,9 +334,15 @@ export class Membership {
       try {
         // A registration whose answer was lost may have been made.
         const taken = await this.#register(work, owner, [this.#owner, owner]);
-        if (taken === "removed") return await this.#removed();
+        if (taken === "removed")
+          return await this.#end(REMOVED, "this node was removed from the cluster: its program ends");
         if (taken !== null) log.error({ node_id: node.nodeId }, takenText(taken));
       } catch (error) {
+        if (!(error instanceof JournalUnavailable))
+          return await this.#end(
+            (error as Error).message,
+            "this node cannot have a lease any more: its program ends",
+          );
         this.#failed(error, "this node cannot register again");
       }
       if (this.#state.kind === "out")
@@ -348,14 +355,13 @@ export class Membership {
     void this.#look();
   }
 
-  async #removed(): Promise<void> {
-    const { records, node, log, onEnd } = this.#parts;
+  async #end(reason: string, what: string): Promise<void> {
+    const { node, log, onEnd } = this.#parts;
     if (this.#state.kind === "left") return;
     this.#state = { kind: "left" };
-    log.error({ node_id: node.nodeId }, "this node was removed from the cluster: its program ends");
-    // Nothing runs any more, so others need not wait for the end of the lease.
-    await records.leave({ ...node, owner: this.#owner });
-    onEnd("removed");
+    log.error({ node_id: node.nodeId, reason }, what);
+    await this.#endLease(this.#owner);
+    onEnd(reason);
   }
 
   /** To be called when another owner's lease is over: what it had is taken over now. */
@@ -397,6 +403,9 @@ export class Membership {
     this.#cancelLook();
   }
 }
+
+const LEAVES = "This node leaves the cluster, as it was asked to.";
+const REMOVED = "This node was removed from the cluster.";
 
 const stateTexts = { draining: "being drained", maintenance: "in maintenance" } as const;
 

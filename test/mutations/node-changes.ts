@@ -48,16 +48,17 @@ export const nodeChangesMutations: readonly Mutation[] = [
     ["a token that was used up is given out again", "attempts = 0, joiner = NULL", "attempts = 0"],
   ]),
   ...of("src/cluster/membership.ts", membership, [
-    ["a node does not hear that it is to end", 'if (outage.isLast) this.#parts.onEnd("left");', ""],
+    ["a node does not hear that it is to end", "if (outage.isLast) this.#parts.onEnd(LEAVES);", ""],
     [
       "a removed node asks for a lease for ever",
-      'if (taken === "removed") return await this.#removed();',
-      'if (taken === "removed") continue;',
+      'if (taken === "removed")\n',
+      'if (taken === "removed") continue;\n        if (this.#isFailing)\n',
     ],
+    ["others wait for the end of a removed node's lease", "await this.#endLease(this.#owner);", ""],
     [
-      "others wait for the end of a removed node's lease",
-      "await records.leave({ ...node, owner: this.#owner });\n    onEnd",
-      "onEnd",
+      "a node that can have no lease any more works on without one",
+      "if (!(error instanceof JournalUnavailable))\n",
+      "if (!(error instanceof Error))\n",
     ],
   ]),
   ...of("src/nodes/departures.ts", "src/nodes/departures.test.ts", [
