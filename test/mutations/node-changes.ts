@@ -124,8 +124,18 @@ export const nodeChangesMutations: readonly Mutation[] = [
   ...of("src/cluster/wire/server.ts", "src/cluster/wire/credentials.test.ts", [
     [
       "a program that joins may ask a node for anything",
-      "request.url === WELCOME || isNode(credentials, request.socket)",
-      "request.url !== null",
+      "else if (isNode(credentials, request.socket)) answer",
+      "else if (request.url !== null) answer",
+    ],
+    [
+      "a program that joins may send large messages",
+      "answerWith(WELCOME_BYTES_MAX)",
+      "answerWith(messageBytesMax)",
+    ],
+    [
+      "a program that joins may send many messages at once",
+      "session.settings({ maxConcurrentStreams: JOINER_STREAMS_MAX })",
+      "session.settings({})",
     ],
   ]),
   ...of("src/cluster/wire/credentials.ts", "src/cluster/wire/credentials.test.ts", [

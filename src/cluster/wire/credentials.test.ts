@@ -82,6 +82,22 @@ describe("a program that joins", () => {
   });
 });
 
+test("a program that joins may send little, and few requests at once", async () => {
+  await using node = await startNode();
+  using peers = peersWith({ kind: "joiner" });
+  const large = { nodeId: "node_1", joinerKey: new Uint8Array(32), proof: new Uint8Array(8 * 1024) };
+  await assert.rejects(
+    peers.call(node.address, (client) => client.welcome(large)),
+    ({ cause }: PeerUnreachable) => ConnectError.from(cause).code === Code.ResourceExhausted,
+  );
+  const session = connect(`https://${node.address}`, clientTls({ kind: "joiner" }));
+  await until(
+    "the limit of requests",
+    () => !session.connecting && session.remoteSettings.maxConcurrentStreams === 4,
+  );
+  session.destroy();
+});
+
 /** What a request of a method for nodes is answered with, over a connection that the program makes. */
 async function statusOver(address: string, createConnection: () => TLSSocket): Promise<number | "refused"> {
   const session = connect(`https://${address}`, { createConnection });

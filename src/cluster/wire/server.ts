@@ -1,7 +1,7 @@
 // The listener for other nodes. What is asked is node-service.ts.
 //
 // - A connection that does not prove itself in time is closed, before any request is read.
-// - Messages, streams of a connection and connections are bounded.
+// - Messages, streams of a connection and connections are bounded; what a program sends that is no node yet, to very little.
 
 import { createSecureServer } from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
@@ -13,6 +13,8 @@ import { NodeService } from "./gen/svc/node/v1/node_pb.ts";
 const HANDSHAKE_MS = 5_000;
 const CONNECTIONS_MAX = 1_000;
 const STREAMS_MAX = 10_000;
+const JOINER_STREAMS_MAX = 4;
+const WELCOME_BYTES_MAX = 4 * 1024;
 /** The one path for programs that are no nodes yet. */
 const WELCOME = `/${NodeService.typeName}/${NodeService.method.welcome.name}`;
 
@@ -34,17 +36,20 @@ export interface NodeServer {
 
 /** @throws the system's error when it cannot listen there */
 export async function startNodeServer(options: NodeServerOptions): Promise<NodeServer> {
-  const { host, port, credentials, messageBytesMax: readMaxBytes, routes, log } = options;
+  const { host, port, credentials, messageBytesMax, routes, log } = options;
   const stopping = new AbortController();
-  const answer = connectNodeAdapter({
-    routes,
-    readMaxBytes,
-    grpcWeb: false,
-    connect: false,
-    // Nodes are near each other, and lines of events are small.
-    acceptCompression: [],
-    shutdownSignal: stopping.signal,
-  });
+  const answerWith = (readMaxBytes: number) =>
+    connectNodeAdapter({
+      routes,
+      readMaxBytes,
+      grpcWeb: false,
+      connect: false,
+      // Nodes are near each other, and lines of events are small.
+      acceptCompression: [],
+      shutdownSignal: stopping.signal,
+    });
+  const answer = answerWith(messageBytesMax);
+  const answerWelcome = answerWith(WELCOME_BYTES_MAX);
   const server = createSecureServer(
     {
       ...serverTls(credentials),
@@ -52,7 +57,8 @@ export async function startNodeServer(options: NodeServerOptions): Promise<NodeS
       settings: { maxConcurrentStreams: STREAMS_MAX },
     },
     (request, response) => {
-      if (request.url === WELCOME || isNode(credentials, request.socket)) answer(request, response);
+      if (request.url === WELCOME) answerWelcome(request, response);
+      else if (isNode(credentials, request.socket)) answer(request, response);
       else response.writeHead(403).end();
     },
   );
@@ -62,6 +68,9 @@ export async function startNodeServer(options: NodeServerOptions): Promise<NodeS
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
+  });
+  server.on("session", (session) => {
+    if (!isNode(credentials, session.socket)) session.settings({ maxConcurrentStreams: JOINER_STREAMS_MAX });
   });
   // A peer that is cut off, or that is none: the connection is gone, and its calls with it.
   server.on("sessionError", () => {});
