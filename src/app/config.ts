@@ -73,7 +73,9 @@ export function loadConfig(
   try {
     ofHome = variablesOf(joined === undefined ? readClusterFile(homeOf(env)) : joined);
   } catch (error) {
-    // A home that is none is a problem below; a command that only talks to a server may be another user's.
+    // A home that is none is a problem below.
+    if (!(error instanceof StoreUnusable || error instanceof WrongValue)) throw error;
+    // A command that only talks to a server may be another user's.
     if (error instanceof StoreUnusable && command !== "client") problems.push(error.message);
   }
   for (const [key, entry] of Object.entries<Setting<unknown>>(table)) {

@@ -134,7 +134,7 @@ export function checkHomeState(home: string, options: { readonly newDatabase?: b
   for (const lost of [`${file}-shm`, commitCountFile(file)]) rmSync(lost, { force: true });
 }
 
-/** Removes the SQLite database of a home that has joined a cluster: nothing was in it. */
+/** Removes the SQLite database of a home that joins a cluster: nothing is in it. */
 export function removeDatabase(home: string): void {
   const file = databaseFile(home);
   for (const path of [file, `${file}-wal`, `${file}-shm`, commitCountFile(file)])

@@ -146,7 +146,7 @@ export const nodeChangesMutations: readonly Mutation[] = [
     ],
   ]),
   ...of("src/store/postgres/expected-nodes.ts", joining, [
-    ["a token is good for ever", "AND expires_at > ${NOW} AND attempts", "AND attempts"],
+    ["a token is good for ever", "expires_at > ${NOW} AND attempts", "attempts"],
     ["a token may be guessed at for ever", "FAILED_MAX = 10", "FAILED_MAX = 1_000"],
     [
       "a program whose answer was lost cannot ask again",
@@ -161,6 +161,13 @@ export const nodeChangesMutations: readonly Mutation[] = [
       "",
     ],
     ["a node keeps the id that it had on its own", "await becomeNode(home, nodeId);", ""],
+    ["a node that joins keeps its database, and is refused", "removeDatabase(home);\n", "\n"],
+    ["a database that holds something is removed", "if (content.length > 0)\n", "if (content.length > 9)\n"],
+    [
+      "a home whose file lacks a field starts on its own",
+      "[url, name].every(isText) &&",
+      "[url].every(isText) &&",
+    ],
   ]),
   ...of("src/store/node-identity.ts", joined, [
     ["a node that joins takes the lease of a living one", 'place: "" });', "place: placeOf(home) });"],
@@ -201,8 +208,5 @@ export const nodeChangesMutations: readonly Mutation[] = [
   ]),
   ...of("src/app/app.ts", joining, [
     ["the operation of a join is lost", "await gateway.nodeChanges.bringJoin();", ""],
-  ]),
-  ...of("src/store/postgres/open.ts", joining, [
-    ["a home that has joined is refused", "if (readClusterFile(home) !== null) removeDatabase(home);", ""],
   ]),
 ];

@@ -2,9 +2,8 @@
 
 import { statSync } from "node:fs";
 import { sql } from "kysely";
-import { readClusterFile } from "../cluster-file.ts";
 import { readCopyMark } from "../copy-mark.ts";
-import { checkRestored, contentOf, databaseFile, removeDatabase } from "../home.ts";
+import { checkRestored, contentOf, databaseFile } from "../home.ts";
 import { StoreUnusable } from "../sql/database.ts";
 import type { OpenStore, StoreOptions } from "../store.ts";
 import { checkKey, nodeSecret, useOf } from "./cluster.ts";
@@ -66,7 +65,6 @@ async function checkHome(
   database: PostgresDatabase,
   { home, newDatabase = false }: StoreOptions,
 ): Promise<void> {
-  if (readClusterFile(home) !== null) removeDatabase(home);
   const use = await useOf(database);
   const mark = readCopyMark(home);
   if (mark !== null && mark.id !== use?.copiedFrom) {
