@@ -8,13 +8,13 @@ import { NOW } from "../sql/database-clock.ts";
 /** Of requests without the token, until it is void. */
 const FAILED_MAX = 10;
 
-const IS_GOOD = `node_id = $1 AND expires_at > ${NOW} AND attempts < ${FAILED_MAX}`;
+const IS_GOOD = `expires_at > ${NOW} AND attempts < ${FAILED_MAX}`;
 
 export function expectedNodes({ read, transaction }: Pick<Database, "read" | "transaction">): ExpectedNodes {
   return {
     async find(nodeId) {
       const [row] = await read<{ name: string; labels_json: string; verifier: string }>(
-        `SELECT name, labels_json, verifier FROM expected_nodes WHERE ${IS_GOOD}`,
+        `SELECT name, labels_json, verifier FROM expected_nodes WHERE node_id = $1 AND ${IS_GOOD}`,
         [nodeId],
       );
       if (row === undefined) return null;
@@ -31,7 +31,7 @@ export function expectedNodes({ read, transaction }: Pick<Database, "read" | "tr
     async use(nodeId, verifier, joiner) {
       const { rows } = await transaction((db) =>
         sql`UPDATE expected_nodes SET joiner = ${joiner}
-          WHERE node_id = ${nodeId} AND expires_at > ${sql.raw(NOW)} AND attempts < ${FAILED_MAX}
+          WHERE node_id = ${nodeId} AND ${sql.raw(IS_GOOD)}
             AND verifier = ${verifier} AND (joiner IS NULL OR joiner = ${joiner})
           RETURNING node_id`.execute(db),
       );
