@@ -700,6 +700,7 @@ export type EventMatch = {
     | "paused"
     | "queued"
     | "refused"
+    | "too_deep"
     | undefined;
 
   /** Why there is no run, and will be none. */

@@ -9,6 +9,7 @@ import { Definitions } from "../launch/definitions.ts";
 import { Housekeeping } from "../launch/housekeeping.ts";
 import { LaunchPlans } from "../launch/launch-plans.ts";
 import { Launcher } from "../launch/launcher.ts";
+import { RunEndEvents } from "../launch/run-end-events.ts";
 import { RunEnds } from "../launch/run-ends.ts";
 import { Runs } from "../launch/runs.ts";
 import { ScheduledRuns } from "../launch/scheduled-runs.ts";
@@ -153,6 +154,17 @@ export function openGateway(
     newId,
   });
   const triggerEvents = new TriggerEvents({ records, starts: scheduledRuns, clock, newId });
+  const runEndEvents = new RunEndEvents({
+    records,
+    triggerEvents,
+    emitted: (emitted) => scheduler.emitted(emitted),
+    onEnd: (ended) =>
+      feed.subscribeAll((_jobId, _firstSeq, _lines, isEnd) => {
+        if (isEnd === true) ended();
+      }),
+    clock,
+    log,
+  });
   const takeover = new Takeover({
     ownership,
     records: sqlWorkOwners(store.database),
@@ -200,8 +212,10 @@ export function openGateway(
       });
       housekeeping.start();
       scheduler.start();
+      runEndEvents.start();
     },
     async stop() {
+      await runEndEvents.stop();
       await scheduler.stop();
       await takeover.stop();
       await Promise.all([blueprints.stop(), nodeChanges.stop()]);

@@ -128,6 +128,19 @@ export interface OpenRun {
   readonly owner: string | null;
 }
 
+/** A run that has ended, and whose end was not told as a trigger event yet. */
+export interface UntoldEnd {
+  readonly runId: string;
+  readonly jobId: string;
+  readonly blueprintId: string | null;
+  readonly status: JobStatus;
+  /** Whether an event has started it. */
+  readonly isOfEvent: boolean;
+  /** Null without one, and for one that is too long for an event. */
+  readonly resultJson: string | null;
+  readonly failureJson: string | null;
+}
+
 /** A job with what is derived from its runs. */
 export interface JobView extends JobDefinition {
   readonly latestRun: RunSummary | null;
@@ -200,6 +213,9 @@ export interface GatewayRecords extends ScheduleRecords {
   /** Of those, launched runs whose runtime jobs are `owner`'s, that have not changed since `beforeMs`. */
   strayedRunsOf(owner: string, beforeMs: number, page: KeysetPage): Promise<readonly OpenRun[]>;
 
+  /** In the order of their ids. */
+  untoldEnds(limit: number): Promise<readonly UntoldEnd[]>;
+
   idempotency(scope: string, key: string): Promise<IdempotencyRecord | null>;
 
   /** Newest first. */
@@ -267,6 +283,9 @@ export interface GatewayWrites extends Pick<GatewayRecords, "job" | "run"> {
     end: { readonly status: "failed" | "cancelled"; readonly failureJson: string | null },
     nowMs: number,
   ): Promise<void>;
+
+  /** Notes that the end of a run was told. @returns false when it was before, or the run is gone */
+  tellEnd(runId: string): Promise<boolean>;
 
   bundle(bundleId: string): Promise<BundleRecord | null>;
   /** Writes the record, in place of one of the same id, whose time of creation stays. */

@@ -15,6 +15,8 @@ export interface EventContent {
   readonly source: string | null;
   readonly payloadJson: string;
   readonly receivedAtMs: number;
+  /** How many runs have led to it, each started by the end of the one before. */
+  readonly depth: number;
 }
 
 export interface TriggerEvent extends EventContent {
@@ -23,7 +25,16 @@ export interface TriggerEvent extends EventContent {
 }
 
 /** Why no run was started at once for an event that a schedule matches. */
-export const skips = ["debounced", "throttled", "batched", "overlap", "paused", "queued", "refused"] as const;
+export const skips = [
+  "debounced",
+  "throttled",
+  "batched",
+  "overlap",
+  "paused",
+  "queued",
+  "refused",
+  "too_deep",
+] as const;
 export type Skip = (typeof skips)[number];
 
 /** What a schedule has made of an event. */
@@ -60,6 +71,8 @@ export interface EventRecords {
   event(eventId: string): Promise<MatchedEvent | null>;
   /** Newest first. */
   events(page: EventPage): Promise<Page<MatchedEvent>>;
+  /** The greatest depth of the events that a run was started for; null when they are not known any more. */
+  depthOf(runId: string): Promise<number | null>;
   /** Schedules that react to events of a type: active and paused ones, in the order of their ids. */
   listeners(type: string): Promise<readonly Listener[]>;
   /** Events that wait for runs of a schedule, oldest first; fewer when their payloads are long, but at least one. */

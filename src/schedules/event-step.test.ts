@@ -18,7 +18,7 @@ import {
 import type { EventRule, Schedule } from "./records.ts";
 
 const NOW_MS = 1_000_000;
-const event = { nowMs: NOW_MS, bytes: 10 };
+const event = { nowMs: NOW_MS, bytes: 10, depth: 0 };
 
 const of = (rule: Partial<EventRule> = {}, given: Partial<Schedule> = {}): EventSchedule => ({
   ...schedule(1, { dueAtMs: null, nextRunAtMs: null, ...given }),
@@ -121,10 +121,23 @@ test("no more events wait for a schedule than are bounded, whatever they wait fo
 
 test("a burst puts its run off, and the one before it waits no more", () => {
   const first = arrive(of({ debounceSeconds: 5 }), event, false)?.next;
-  const second = arrive(of({ debounceSeconds: 5 }, first), { nowMs: NOW_MS + 4_000, bytes: 7 }, false);
+  const second = arrive(
+    of({ debounceSeconds: 5 }, first),
+    { ...event, nowMs: NOW_MS + 4_000, bytes: 7 },
+    false,
+  );
   assert.ok(second?.kind === "waits" && second.replaces);
   const { waitingEvents, waitingBytes, nextRunAtMs, skipped } = second.next;
   assert.deepEqual([waitingEvents, waitingBytes, nextRunAtMs, skipped], [1, 7, NOW_MS + 9_000, 1]);
+});
+
+test("the end of a chain of 16 runs starts no run, and joins no batch", () => {
+  for (const schedule of [of(), batchOf(), of({ debounceSeconds: 5 })]) {
+    const deep = arrive(schedule, { ...event, depth: 16 }, false);
+    assert.ok(deep?.kind === "skipped");
+    assert.equal(deep.skipped, "too_deep");
+    assert.notEqual(arrive(schedule, { ...event, depth: 15 }, false)?.kind, "skipped");
+  }
 });
 
 test("a paused schedule skips events, of a batch too", () => {

@@ -13,6 +13,10 @@ export const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 /** A batch with so much is full. */
 export const BATCH_BYTES_MAX = 4 * 1024 * 1024;
 
+/** A chain of runs, each of which the end of the one before has started, has so many. */
+export const DEPTH_MAX = 16;
+const TOO_DEEP = `${DEPTH_MAX} runs have led to this event, each started by the end of the one before`;
+
 /** A schedule of kind event. */
 export type EventSchedule = Schedule & { readonly rule: EventRule };
 
@@ -22,6 +26,7 @@ export interface ArrivedEvent {
   readonly nowMs: number;
   /** Of its payload. */
   readonly bytes: number;
+  readonly depth: number;
 }
 
 export const bytesOf = (payloadJson: string): number => Buffer.byteLength(payloadJson);
@@ -43,6 +48,7 @@ export function arrive(schedule: EventSchedule, event: ArrivedEvent, hasOpen: bo
   const { nowMs, bytes } = event;
   if (isOver(schedule, nowMs)) return null;
   if (schedule.status === "paused") return skipped(schedule, nowMs, "paused", "the schedule is paused");
+  if (event.depth >= DEPTH_MAX) return skipped(schedule, nowMs, "too_deep", TOO_DEEP);
   if (isThrottled(schedule, nowMs))
     return skipped(
       schedule,
@@ -71,7 +77,10 @@ export function arrive(schedule: EventSchedule, event: ArrivedEvent, hasOpen: bo
 }
 
 /** In place of a start that cannot be made now: it is made soon. */
-export function waitForStart(schedule: EventSchedule, { nowMs, bytes }: ArrivedEvent): Arrival {
+export function waitForStart(
+  schedule: EventSchedule,
+  { nowMs, bytes }: Omit<ArrivedEvent, "depth">,
+): Arrival {
   if (isFull(schedule, bytes)) return skipped(schedule, nowMs, "overlap", TOO_MANY_WAIT);
   const next = { ...withEvent(schedule, bytes), dueAtMs: nowMs, nextRunAtMs: AT_ONCE };
   return { kind: "waits", skipped: "queued", replaces: false, next: changed(next, nowMs) };
@@ -79,7 +88,7 @@ export function waitForStart(schedule: EventSchedule, { nowMs, bytes }: ArrivedE
 
 function joinBatch(
   schedule: EventSchedule,
-  { nowMs, bytes }: ArrivedEvent,
+  { nowMs, bytes }: Omit<ArrivedEvent, "depth">,
   { max, seconds }: NonNullable<EventRule["batch"]>,
 ): Arrival {
   const isQueued = schedule.queuedDueAtMs !== null;

@@ -32,11 +32,12 @@ export interface NewEvent {
   readonly type: string;
   readonly source: string | null;
   readonly payload: JsonValue;
+  readonly depth: number;
 }
 
 export interface TriggerEventsParts<Writes extends SchedulerWrites> {
   readonly records: Pick<ScheduleRecords, "schedule" | "openRuns"> & {
-    readonly events: Pick<EventRecords, "event" | "listeners">;
+    readonly events: Pick<EventRecords, "event" | "depthOf" | "listeners">;
   };
   readonly starts: RunStarts<Writes>;
   readonly clock: Clock;
@@ -73,19 +74,37 @@ export class TriggerEvents<Writes extends EventTransaction> {
    *
    * @returns what is still to be done, in a transaction; the scheduler is to be told of the result after its commit
    */
-  async prepare({ eventId, payload, ...of }: NewEvent): Promise<(writes: Writes) => Promise<Emitted>> {
-    const { records, clock, newId } = this.#parts;
-    const known = eventId === null ? null : await records.events.event(eventId);
+  async prepare(event: NewEvent): Promise<(writes: Writes) => Promise<Emitted>> {
+    const { eventId, payload } = event;
+    const known = eventId === null ? null : await this.#parts.records.events.event(eventId);
     if (known !== null) return async () => ({ event: known, written: [] });
-    const content: EventContent = {
+    const content = this.#contentOf(event);
+    const seen = seenEvent(content, payload);
+    const prepared = await this.#prepareStarts(content, seen);
+    return async (writes) => {
+      const known = eventId === null ? null : await writes.events.event(eventId);
+      return known === null ? this.#write(writes, content, seen, prepared) : { event: known, written: [] };
+    };
+  }
+
+  /** Inserts an event without an id, of a type that no schedule reacts to. */
+  async insert(writes: Writes, event: NewEvent): Promise<void> {
+    await writes.events.insertEvent(this.#contentOf(event));
+  }
+
+  #contentOf({ eventId, payload, ...of }: NewEvent): EventContent {
+    const { clock, newId } = this.#parts;
+    return {
       ...of,
       eventId: eventId ?? `event_${newId()}`,
       payloadJson: JSON.stringify(payload),
       receivedAtMs: clock.nowMs(),
     };
-    const seen = seenEvent(content, payload);
-    const prepared = await this.#prepareStarts(content, seen);
-    return (writes) => this.#write(writes, content, seen, prepared);
+  }
+
+  /** The depth of what happens because of a run. */
+  async depthBehind(runId: string): Promise<number> {
+    return ((await this.#parts.records.events.depthOf(runId)) ?? -1) + 1;
   }
 
   /** @throws DomainError `event_not_found` */
@@ -119,8 +138,6 @@ export class TriggerEvents<Writes extends EventTransaction> {
     seen: SeenEvent,
     prepared: ReadonlyMap<string, Prepared<Writes>>,
   ): Promise<Emitted> {
-    const known = await writes.events.event(content.eventId);
-    if (known !== null) return { event: known, written: [] };
     const event = await writes.events.insertEvent(content);
     const matches: EventMatch[] = [];
     const written: Written[] = [];
@@ -192,9 +209,10 @@ export class TriggerEvents<Writes extends EventTransaction> {
 
 type Reaction = Omit<EventMatch, "seq" | "scheduleId">;
 
-const arrived = ({ receivedAtMs, payloadJson }: EventContent) => ({
+const arrived = ({ receivedAtMs, payloadJson, depth }: EventContent) => ({
   nowMs: receivedAtMs,
   bytes: bytesOf(payloadJson),
+  depth,
 });
 
 const passing = (listeners: readonly Listener[], seen: SeenEvent) =>

@@ -77,5 +77,15 @@ test("a program that is killed again and again while events come starts one run 
     inBatches.toSorted((a, b) => a - b),
     expected,
   );
+  const ends = await until("the ends of all runs are told", async () => {
+    const told = await walk(program, "/events?type=run.completed");
+    return told.length >= singles.length + batches.length && told;
+  });
+  const runIds = (await walk(program, "/runs")).map(({ run_id: runId }) => runId);
+  assert.deepEqual(
+    ends.map(({ payload }) => (payload as JsonObject).run_id).toSorted(),
+    runIds.toSorted(),
+    "each end is told once",
+  );
   await program.stop();
 });

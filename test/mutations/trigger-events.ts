@@ -25,17 +25,50 @@ const filter = at("src/schedules/event-filter.ts", ["src/schedules/event-filter.
 const templates = at("src/schedules/templates.ts", ["src/schedules/templates.test.ts"]);
 const view = at("src/http/resources/trigger-events.ts", gateway);
 
+const ends = at("src/launch/run-end-events.ts", ["src/launch/run-end-events.test.ts"]);
+const runEnds = [
+  ends("two programs tell of one end", "isFirst && end.status", "end.status"),
+  ends(
+    "two programs tell of one end that somebody listens to",
+    "isFirst && insert !== null",
+    "insert !== null",
+  ),
+  ends("cancelled runs are told of", 'end.status !== "cancelled"', "true"),
+  ends("ends that could not be told are forgotten", "this.#lookIn(RETRY_MS);", ""),
+  ends("ends that nobody saw are not told", "this.#lookIn(0);", ""),
+  {
+    ...ends(
+      "every chain of runs is as deep as its first event",
+      "await triggerEvents.depthBehind(runId)",
+      "0",
+    ),
+    tests: ["test/gateway/run-end-events.test.ts"],
+  },
+  at("src/store/sql/runs.ts", ["src/store/sql/runs.test.ts"])(
+    "long results are told",
+    'eb.fn<number>("length", ["j.result_json"]), "<=", sql.lit(TOLD_CHARS_MAX)',
+    'eb.fn<number>("length", ["j.result_json"]), ">=", sql.lit(0)',
+  ),
+  {
+    ...view("anybody tells of the ends of runs", "runEndTypes.includes(type)", "false"),
+    tests: ["test/gateway/run-end-events.test.ts"],
+  },
+];
+
 export const triggerEventMutations: readonly Mutation[] = [
   events(
     "a run that was checked for an older definition of its schedule is started",
     "prepared?.revision === schedule.revision",
     "prepared !== undefined",
   ),
-  events(
-    "an event that is known is written again",
-    "if (known !== null) return { event: known, written: [] };",
-    "",
-  ),
+  {
+    ...events(
+      "an event that is known is written again",
+      "const known = eventId === null ? null : await writes.events.event(eventId);",
+      "const known = null;",
+    ),
+    tests: gateway,
+  },
   events(
     "an event whose run cannot begin at once is forgotten",
     "waitForStart(schedule, arrived(content)) : wanted",
@@ -131,6 +164,8 @@ export const triggerEventMutations: readonly Mutation[] = [
       "if (false)",
     ),
   },
+  ...runEnds,
+  step("a circle of runs goes on for ever", "event.depth >= DEPTH_MAX", "false"),
   {
     fault: "two events have one run",
     file: "src/schedules/rule.ts",

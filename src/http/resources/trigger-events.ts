@@ -4,6 +4,8 @@ import type { FastifyInstance } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import type { JsonValue } from "../../engine/json.ts";
 import type { GatewayWrites } from "../../launch/records.ts";
+import { runEndTypes } from "../../launch/run-end-events.ts";
+import { DomainError } from "../../lib/domain-error.ts";
 import {
   type EventMatch,
   type EventRecords,
@@ -105,10 +107,11 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       answers: { 202: TriggerEventSchema },
       async handle(request, reply) {
         const { type, payload = null, source = null, event_id: eventId = null } = request.body;
+        if (runEndTypes.includes(type)) throw reserved(type);
         if (bytesOf(JSON.stringify(payload)) > PAYLOAD_BYTES_MAX) throw tooLarge();
         let emitted: Emitted | null = null;
         const given = await answerIdempotent(parts, request, async () => {
-          const given = { eventId, type, source, payload: payload as JsonValue };
+          const given = { eventId, type, source, payload: payload as JsonValue, depth: 0 };
           const insert = await triggerEvents.prepare(given);
           return async (writes) => {
             emitted = await insert(writes);
@@ -180,6 +183,11 @@ const presentMatch = ({ scheduleId, skipped, runId, reason }: EventMatch) => ({
   ...(skipped !== null && { skipped }),
   ...(reason !== null && { reason }),
 });
+
+function reserved(type: string): DomainError {
+  const message = `${type} is told by Troupe itself, when a run ends; use another type`;
+  return new DomainError("validation_failed", `${message}.`, [{ path: "/type", code: "reserved", message }]);
+}
 
 function tooLarge(): Problem {
   return new Problem(

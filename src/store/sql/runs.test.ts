@@ -302,6 +302,36 @@ function followerContract(test: ContractTest): void {
     assert.equal((await records.job("job_0001"))?.activeRuns, 1);
   });
 
+  test("ends are told once, in the order of the runs' ids, with what they came to", async (under) => {
+    await scene(under, 4);
+    const { records, journal } = under;
+    const long = JSON.stringify({ text: "x".repeat(200_001) });
+    assert.deepEqual(await records.untoldEnds(9), []);
+    await journal.commit([
+      launch(run(3, "job_0001"), { progress: progress({ status: "completed", resultJson: '{"ok": true}' }) }),
+      launch(run(1, "job_0001"), { progress: progress({ status: "completed", resultJson: long }) }),
+    ]);
+    await records.write((writes) =>
+      writes.endUnlaunched("run_0002", { status: "failed", failureJson: '{"code":"y"}' }, 9),
+    );
+    const end = { jobId: "job_0001", blueprintId: null, isOfEvent: false };
+    const completed = { ...end, status: "completed", failureJson: null };
+    const told = [
+      { ...completed, runId: "run_0001", resultJson: null },
+      { ...end, runId: "run_0002", status: "failed", resultJson: null, failureJson: '{"code":"y"}' },
+      { ...completed, runId: "run_0003", resultJson: '{"ok": true}' },
+    ];
+    assert.deepEqual(await records.untoldEnds(9), told);
+    assert.deepEqual(await records.untoldEnds(1), told.slice(0, 1));
+    const tell = (runId: string) => records.write((writes) => writes.tellEnd(runId));
+    assert.deepEqual(await Promise.all([tell("run_0001"), tell("run_0001"), tell("none")]), [
+      true,
+      false,
+      false,
+    ]);
+    assert.deepEqual(await (await under.reopen()).records.untoldEnds(9), told.slice(1));
+  });
+
   test("the label of a launched run cannot be changed", async (under) => {
     const { records, journal } = under;
     await scene(under);

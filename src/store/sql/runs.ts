@@ -14,6 +14,7 @@ import type {
   RunRecord,
   RunSummary,
   RunTrigger,
+  UntoldEnd,
 } from "../../launch/records.ts";
 import { columnsOf, flag } from "./columns.ts";
 import type { Database } from "./database.ts";
@@ -304,6 +305,44 @@ const strayedRunsOf = query(
   openRunColumns.toRecord,
 );
 
+/** Of the result of a run in an event. */
+const TOLD_CHARS_MAX = 200_000;
+
+const untoldEnds = query(
+  (db, limit: number) =>
+    db
+      .selectFrom("runs as r")
+      .leftJoin("jobs as j", "j.job_id", "r.runtime_job_id")
+      .leftJoin("job_definitions as d", "d.job_id", "r.job_id")
+      .select(["r.run_id", "r.job_id", "r.status", "r.trigger_kind", "r.failure_json", "d.blueprint_id"])
+      .select("j.failure_json as job_failure_json")
+      .select((eb) =>
+        eb
+          .case()
+          .when(eb.fn<number>("length", ["j.result_json"]), "<=", sql.lit(TOLD_CHARS_MAX))
+          .then(eb.ref("j.result_json"))
+          .end()
+          .as("result_json"),
+      )
+      .where("r.terminal", "=", sql.lit(1))
+      .where("r.end_told", "=", sql.lit(0))
+      .orderBy("r.run_id")
+      .limit(atMost(limit)),
+  (row): UntoldEnd => ({
+    runId: row.run_id,
+    jobId: row.job_id,
+    blueprintId: row.blueprint_id,
+    status: row.status as UntoldEnd["status"],
+    isOfEvent: row.trigger_kind === "event",
+    resultJson: row.result_json,
+    failureJson: row.failure_json ?? row.job_failure_json,
+  }),
+);
+
+const tellEnd = command((db, runId: string) =>
+  db.updateTable("runs").set({ end_told: 1 }).where("run_id", "=", runId).where("end_told", "=", sql.lit(0)),
+);
+
 export function runReads(database: Database) {
   return {
     run: (runId) => byId.first(database, runId),
@@ -320,6 +359,7 @@ export function runReads(database: Database) {
     waitingRunsOf: (owner, { limit, after }) => waitingRunsOf.all(database, owner, after ?? "", limit),
     strayedRunsOf: (owner, beforeMs, { limit, after }) =>
       strayedRunsOf.all(database, owner, beforeMs, after ?? "", limit),
+    untoldEnds: (limit) => untoldEnds.all(database, limit),
   } satisfies Partial<GatewayRecords>;
 }
 
@@ -365,12 +405,15 @@ export function runWrites(db: Transaction<Schema>) {
         terminal: 0,
         desired_state: "running",
         launched: 0,
+        end_told: 0,
         updated_at: run.createdAtMs,
       });
       return true;
     },
 
     openRuns: (jobId) => openRunsOfJob.all(db, jobId),
+
+    tellEnd: async (runId) => (await tellEnd(db, runId)) > 0,
 
     async setDesiredStates(jobId, desired, nowMs) {
       await open()

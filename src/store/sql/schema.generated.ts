@@ -260,6 +260,7 @@ export interface Schema {
     inputs_json: string;
     parent_span_id: string | null;
     owner: string | null;
+    end_told: number;
   };
   schedule_runs: {
     run_id: string;
@@ -322,5 +323,6 @@ export interface Schema {
     source: string | null;
     payload_json: string;
     received_at: number;
+    depth: number;
   };
 }

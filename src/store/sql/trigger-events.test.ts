@@ -15,6 +15,7 @@ const event = (n: number, given: Partial<EventContent> = {}): EventContent => ({
   source: null,
   payloadJson: `{"n":${n}}`,
   receivedAtMs: n * 1_000,
+  depth: 0,
   ...given,
 });
 const match = (seq: number, given: Partial<EventMatch> = {}): EventMatch => ({
@@ -137,6 +138,18 @@ contractOnEach(
         match(4),
       ]);
       assert.deepEqual(await records.events.waitingEvents("schedule_1", 9), []);
+    });
+
+    test("what a run was started for is as deep as the deepest of its events, while they are known", async (records) => {
+      await insert(records, event(1, { depth: 3 }), event(2, { depth: 5 }), event(3, { depth: 9 }));
+      await records.write(async ({ events }) => {
+        for (const seq of [1, 2, 3]) await events.insertMatch(match(seq, seq < 3 ? { runId: "run_1" } : {}));
+      });
+      assert.deepEqual(await Promise.all(["run_1", "run_3", "run_2"].map(records.events.depthOf)), [
+        5,
+        9,
+        null,
+      ]);
     });
 
     test("of waiting events with long payloads fewer are read at once, but always one", async (records) => {

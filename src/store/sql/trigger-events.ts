@@ -25,6 +25,7 @@ const events = columnsOf<Schema["trigger_events"], TriggerEvent>({
   source: "source",
   payloadJson: "payload_json",
   receivedAtMs: "received_at",
+  depth: "depth",
 });
 
 const matches = columnsOf<Schema["event_matches"], EventMatch>({
@@ -72,6 +73,17 @@ const matchesOf = query((db, seqsJson: string) => {
     .orderBy("seq")
     .orderBy("schedule_id");
 }, matches.toRecord);
+
+const depthOf = query(
+  (db, runId: string) =>
+    db
+      .selectFrom("event_matches as m")
+      .innerJoin("trigger_events as e", "e.seq", "m.seq")
+      .select(({ fn }) => fn.max("e.depth").as("depth"))
+      .where("m.run_id", "=", runId)
+      .where("m.run_id", "is not", null),
+  (row): number | null => row.depth,
+);
 
 const listening = (db: Db, type: string) =>
   db
@@ -141,6 +153,7 @@ export function eventReads(database: Database): EventRecords {
       );
       return { rows: await withMatches(database, rows), isCut };
     },
+    depthOf: (runId) => depthOf.first(database, runId),
     listeners: (type) => listeners.all(database, type),
     waitingEvents: async (scheduleId, limit) => (await waitingEvents(database, scheduleId, limit)).rows,
     forgetEvents: (beforeMs, keptMax, limit) =>
