@@ -3,6 +3,7 @@
 import { blueprintEntries } from "./catalogue-blueprints.ts";
 import { node } from "./catalogue-nodes.ts";
 import { command, help, json, option } from "./catalogue-options.ts";
+import { resource } from "./catalogue-resource.ts";
 import { runEntries, runtimeEntries } from "./catalogue-runs.ts";
 import { schedules } from "./catalogue-schedules.ts";
 import type { CatalogueEntry, CatalogueSection, OptionSpec } from "./command.ts";
@@ -125,7 +126,10 @@ const local: readonly CatalogueEntry[] = [
 /** All commands, as `troupe help` lists them. */
 export const sections: readonly CatalogueSection[] = [
   { title: "Serve", entries: serving },
-  { title: "Work with the gateway", entries: [...runEntries, schedules, ...blueprintEntries, node] },
+  {
+    title: "Work with the gateway",
+    entries: [...runEntries, schedules, ...blueprintEntries, node, resource],
+  },
   { title: "Work with the runtime API", entries: runtimeEntries },
   { title: "On this machine", entries: local },
 ];
