@@ -134,6 +134,17 @@ test("an owner that comes back over a new connection gets what it has missed", (
   );
 });
 
+test("an owner that comes back gets the end of its last attempt, which was lost with the connection", () => {
+  const { host, owner } = started();
+  host.taskEnded(ref, done);
+  owner.onClose();
+  const next = new Owner(host);
+  next.hello("a/1", 1);
+  const [welcome, missed] = next.take();
+  assert.deepEqual(welcome, { host: "h/1", received: 2 });
+  assert.deepEqual(missed, { seq: 2, received: 2, message: { kind: "ended", ref, outcome: done } });
+});
+
 test("an owner is told the latest count of free slots when it connects, and while it is connected", () => {
   const { host, slots, owner } = started();
   const told = ({ got }: Owner) => got.splice(0).flatMap((frame) => ("free" in frame ? [frame.free] : []));
@@ -195,6 +206,7 @@ test("an owner that hangs up while nothing of it runs has its session ended, els
   const next = new Owner(host);
   next.hello("a/1", 1);
   host.taskEnded(ref, done);
+  next.onFrame({ seq: 0, received: 2 });
   next.onClose();
   const last = new Owner(host);
   last.hello("a/1", 2);

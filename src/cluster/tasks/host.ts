@@ -140,8 +140,8 @@ export class TaskHost implements TaskListener {
       if (session?.connection !== connection) return;
       session.connection = null;
       session.link.disconnected();
-      // An owner that needs nothing any more hangs up.
-      if (session.keys.size === 0) this.#end(session);
+      // An owner that needs nothing any more, and has got all, hangs up.
+      if (session.keys.size === 0 && session.link.waiting === 0) this.#end(session);
     };
   }
 
