@@ -411,6 +411,20 @@ const placed: readonly Mutation[] = (
       "host",
     ],
     [
+      "the end of an attempt is lost with the connection that it was sent over",
+      "host.ts",
+      "session.keys.size === 0 && session.link.waiting === 0",
+      "session.keys.size === 0",
+      "host",
+    ],
+    [
+      "attempts that nobody has seen end count as ended when the lease is lost",
+      "peers.ts",
+      "this.#stopped(false);",
+      "",
+      "peers",
+    ],
+    [
       "an attempt is read on only when its owner has confirmed everything",
       "host.ts",
       "if (session.link.waiting >= UNCONFIRMED_MAX) return;",

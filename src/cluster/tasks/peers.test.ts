@@ -87,6 +87,13 @@ test("a host that does not answer in time may still run what it was told to stop
   assert.equal(isClear, false);
 });
 
+test("attempts of a node that loses its lease while it waits for their ends may still run", async () => {
+  const { peers } = started();
+  const stopping = peers.stopAll(8_000);
+  peers.close();
+  assert.equal(await stopping, false);
+});
+
 test("an attempt is over with the start of its node that ran it", async () => {
   const { peers, ref, ended } = started();
   const stopping = peers.stopAll(8_000);

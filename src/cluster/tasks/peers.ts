@@ -77,7 +77,8 @@ export class TaskPeers {
   readonly #sessions = new Map<string, Session>();
   /** The session of each attempt that runs elsewhere. */
   readonly #attempts = new Map<string, Session>();
-  #noneLeft = () => {};
+  /** What waits for the end of all attempts. */
+  #stopped: (haveEnded: boolean) => void = () => {};
 
   constructor(parts: PeersParts, slots: PeerSlots) {
     this.#parts = parts;
@@ -145,13 +146,10 @@ export class TaskPeers {
     }
     if (this.#attempts.size === 0) return true;
     return new Promise((resolve) => {
-      const cancel = this.#parts.clock.after(limitMs, () => {
-        this.#noneLeft = () => {};
-        resolve(false);
-      });
-      this.#noneLeft = () => {
+      const cancel = this.#parts.clock.after(limitMs, () => resolve(false));
+      this.#stopped = (haveEnded) => {
         cancel();
-        resolve(true);
+        resolve(haveEnded);
       };
     });
   }
@@ -163,6 +161,8 @@ export class TaskPeers {
 
   /** This node has lost its own lease: its jobs are forgotten, and nobody waits for reports. */
   close(): void {
+    // They may run until their hosts have missed this node for long enough.
+    this.#stopped(false);
     for (const session of [...this.#sessions.values()]) this.#drop(session);
   }
 
@@ -334,7 +334,7 @@ export class TaskPeers {
 
   #attemptEnded(key: string): void {
     this.#attempts.delete(key);
-    if (this.#attempts.size === 0) this.#noneLeft();
+    if (this.#attempts.size === 0) this.#stopped(true);
   }
 
   #receive(session: Session, message: ToOwner): void {
