@@ -48,7 +48,7 @@ import { sqlHumanRequestRecords } from "../store/sql/human-requests.ts";
 import { sqlJobRecords } from "../store/sql/jobs.ts";
 import { sqlOperationRecords } from "../store/sql/operations.ts";
 import { sqlPortRecords } from "../store/sql/ports.ts";
-import { isRunThere } from "../store/sql/references.ts";
+import { runsThere } from "../store/sql/references.ts";
 import { sqlResourceRecords } from "../store/sql/resources.ts";
 import { sqlRetentionRecords } from "../store/sql/retention.ts";
 import { StoreWatch } from "../store/sql/store-watch.ts";
@@ -249,7 +249,7 @@ export async function openCore(
     foreign: () => node?.tasks.host.attempts ?? [],
     reports: node?.tasks.reports ?? engine,
     services: serviceRegistry,
-    isRunThere: (runId) => isRunThere(database, runId),
+    runsThere: (runIds) => runsThere(database, runIds),
     heldPorts: () => webUiPorts.held(),
     clock: systemClock,
     log: engineLog,

@@ -8,6 +8,7 @@ import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { EngineUnavailable, JobUnwritable } from "../engine/batch.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import type { EventFeed } from "../runs/feed.ts";
 import type { ServiceRegistry } from "../services/registry.ts";
 import { type ByteSource, BytesRefused } from "./bytes.ts";
@@ -120,8 +121,9 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
         // Its address was another node's before.
         if (nodeId !== parts.nodeId) throw new ConnectError("This is another node.", Code.FailedPrecondition);
         const { differences, hasMore } = await parts.reconcile(fix).catch((error: unknown) => {
-          if (!(error instanceof EngineUnavailable)) throw error;
-          throw new ConnectError(error.message, Code.Unavailable);
+          if (error instanceof DomainError) throw new ConnectError(error.message, Code.Aborted);
+          if (error instanceof EngineUnavailable) throw new ConnectError(error.message, Code.Unavailable);
+          throw error;
         });
         return create(ReconcileResponseSchema, {
           differences: differences.map((one) => create(DifferenceSchema, one)),

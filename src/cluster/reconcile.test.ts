@@ -40,6 +40,10 @@ class PlayedNode {
   onEnd = () => {};
 
   reconcile(fix = false) {
+    return this.reconciler().reconcile(fix);
+  }
+
+  reconciler() {
     const { done } = this;
     const note =
       <Answer>(verb: string, answer: Answer) =>
@@ -49,7 +53,7 @@ class PlayedNode {
       };
     const holds = (jobId: string) => this.openJobs.includes(jobId);
     const self = this;
-    const reconciler = new Reconciler({
+    return new Reconciler({
       home: HOME,
       engine: {
         attempts: () => this.waitedFor.values() as Generator<(typeof this.waitedFor)[number]>,
@@ -85,7 +89,7 @@ class PlayedNode {
         },
         jobClosed: note("close", undefined),
       },
-      isRunThere: async () => false,
+      runsThere: async () => new Set(),
       heldPorts: async () => this.held,
       clock: {
         nowMs: () => 0,
@@ -98,7 +102,6 @@ class PlayedNode {
       },
       log: { warn: () => {}, error: () => {} },
     });
-    return reconciler.reconcile(fix);
   }
 
   async kinds(fix = false) {
@@ -213,6 +216,14 @@ describe("a node", () => {
     assert.deepEqual(node.done, []);
     node.folders = { ...node.folders, present: 6 };
     assert.ok((await node.reconcile(true)).differences.every(({ isFixed }) => isFixed));
+  });
+
+  test("is compared once at a time, and few requests wait for that", async () => {
+    const reconciler = new PlayedNode().reconciler();
+    const asked = Array.from({ length: 8 }, () => reconciler.reconcile(false));
+    await assert.rejects(reconciler.reconcile(false), { name: "DomainError", code: "conflict" });
+    await Promise.all(asked);
+    assert.deepEqual(await reconciler.reconcile(false), { differences: [], hasMore: false });
   });
 
   test("says when there may be more, and fixes no more than it lists", async () => {

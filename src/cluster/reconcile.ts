@@ -11,11 +11,14 @@ import { type Clock, type EngineLog, slotsKey } from "../engine/ports.ts";
 import type { RunningAttempt, TaskListener, TaskRef } from "../engine/task-port.ts";
 import type { LocalTaskRunner } from "../execution/task-runner.ts";
 import { Semaphore } from "../lib/async.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import type { ServiceRegistry } from "../services/registry.ts";
 
 /** Of one answer. */
 const DIFFERENCES_MAX = 200;
 const LOOK_AGAIN_MS = 1_000;
+/** Requests at once, of which one is worked on. */
+const ASKED_MAX = 8;
 /** Of folders that no run has, from which on it matters whether they are most of all there are. */
 const UNKNOWN_RUNS_MIN = 3;
 
@@ -46,7 +49,8 @@ export interface ReconcilerParts {
   /** Takes the end of an attempt to its job. */
   readonly reports: Pick<TaskListener, "taskEnded">;
   readonly services: Pick<ServiceRegistry, "jobs" | "jobClosed">;
-  readonly isRunThere: (runId: string) => Promise<boolean>;
+  /** Which of some ids are those of runs. */
+  readonly runsThere: (runIds: readonly string[]) => Promise<ReadonlySet<string>>;
   /** The ports on which something listens although their runs have ended. */
   readonly heldPorts: () => Promise<readonly { readonly port: number; readonly runId: string }[]>;
   readonly clock: Clock;
@@ -61,14 +65,26 @@ interface Found extends Omit<Difference, "isFixed"> {
 export class Reconciler {
   readonly #parts: ReconcilerParts;
   readonly #turns = new Semaphore(1);
+  #asked = 0;
 
   constructor(parts: ReconcilerParts) {
     this.#parts = parts;
   }
 
-  /** @throws EngineUnavailable, JournalUnavailable */
-  reconcile(fix: boolean): Promise<Reconciliation> {
-    return this.#turns.run(() => this.#reconcile(fix));
+  /** @throws EngineUnavailable, JournalUnavailable; DomainError when too many ask */
+  async reconcile(fix: boolean): Promise<Reconciliation> {
+    if (this.#asked >= ASKED_MAX) {
+      throw new DomainError(
+        "conflict",
+        `${ASKED_MAX} requests to compare this node with its jobs are under way. Try again when they have ended.`,
+      );
+    }
+    this.#asked++;
+    try {
+      return await this.#turns.run(() => this.#reconcile(fix));
+    } finally {
+      this.#asked--;
+    }
   }
 
   async #reconcile(fix: boolean): Promise<Reconciliation> {
@@ -178,9 +194,9 @@ export class Reconciler {
   }
 
   async #folders(): Promise<{ readonly folders: readonly Found[]; readonly isComplete: boolean }> {
-    const { home, runner, isRunThere, clock } = this.#parts;
+    const { home, runner, runsThere, clock } = this.#parts;
     const { leftovers } = runner;
-    const { runs, attempts, present, isComplete } = await leftovers.folders(clock.nowMs(), isRunThere);
+    const { runs, attempts, present, isComplete } = await leftovers.folders(clock.nowMs(), runsThere);
     const isSuspicious = runs.length >= UNKNOWN_RUNS_MIN && runs.length * 2 > present;
     const ofRuns = runs.map(
       (name): Found => ({
@@ -191,7 +207,7 @@ export class Reconciler {
           ? "Nothing: no run has most folders in runs/. If the database is the right one, `troupe gc --confirm` removes them."
           : "It is removed.",
         async fixNow() {
-          return !isSuspicious && !(await isRunThere(name)) && leftovers.removeRun(name);
+          return !isSuspicious && !(await runsThere([name])).has(name) && leftovers.removeRun(name);
         },
       }),
     );

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { peersWith, startNode } from "../../test/support/nodes.ts";
 import { EngineUnavailable } from "../engine/batch.ts";
+import { DomainError } from "../lib/domain-error.ts";
 import type { NodeRecord } from "./nodes.ts";
 import type { Difference, Reconciliation } from "./reconcile.ts";
 import { remoteReconcile } from "./remote-reconcile.ts";
@@ -54,6 +55,14 @@ test("another node's differences come as it found them, and an error with what i
   await assert.rejects(reconcile("node_b", false), {
     name: "EngineUnavailable",
     message: /Its lease was lost/,
+  });
+  answer = async () => {
+    throw new DomainError("conflict", "Eight are under way.");
+  };
+  await assert.rejects(reconcile("node_b", false), {
+    name: "DomainError",
+    code: "conflict",
+    message: "Eight are under way.",
   });
   await node.close();
   await assert.rejects(reconcile("node_b", false), {

@@ -1,5 +1,6 @@
 // The reconciliation of any node, asked for at any other: the node itself does it.
 
+import { Code, ConnectError } from "@connectrpc/connect";
 import { EngineUnavailable } from "../engine/batch.ts";
 import { DomainError } from "../lib/domain-error.ts";
 import { isLiving, type NodeReads } from "./nodes.ts";
@@ -18,7 +19,7 @@ export interface RemoteReconcileParts {
 
 /**
  * @returns null when there is no such node
- * @throws EngineUnavailable, JournalUnavailable; DomainError when the node does not run
+ * @throws EngineUnavailable, JournalUnavailable; DomainError when the node does not run, or is asked too often
  */
 export type ReconcileNode = (nodeId: string, fix: boolean) => Promise<Reconciliation | null>;
 
@@ -41,9 +42,10 @@ export function remoteReconcile({ nodeId, own, nodes, peers }: RemoteReconcilePa
       const kept = differences.map(({ $typeName: _, $unknown: __, ...difference }) => difference);
       return { differences: kept as Difference[], hasMore };
     } catch (error) {
-      if (error instanceof PeerUnreachable)
-        throw new EngineUnavailable(`${error.message}. Try again in a moment.`);
-      throw error;
+      if (!(error instanceof PeerUnreachable)) throw error;
+      const { code, rawMessage } = ConnectError.from(error.cause);
+      if (code === Code.Aborted) throw new DomainError("conflict", rawMessage);
+      throw new EngineUnavailable(`${error.message}. Try again in a moment.`);
     }
   };
 }

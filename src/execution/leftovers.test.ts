@@ -10,13 +10,16 @@ import { agentFolders, attemptFolder } from "./runner/paths.ts";
 const LATER_MS = 365 * 24 * 60 * 60 * 1_000;
 /** How long folders are kept for the next command. */
 const KEPT_MS = 1_000;
+/** Which runs are there. */
+const all = async (names: readonly string[]) => new Set(names);
+const none = async () => new Set<string>();
 
 test("folders of attempts under way, and those kept for the next one, are in use however old they are", async () => {
   const kept = holding(KEPT_MS);
   await using fixture = new RunnerFixture(undefined, kept.clock);
   const { runner, listener, home } = fixture;
   const { leftovers } = runner;
-  const left = async () => (await leftovers.folders(Date.now() + LATER_MS, async () => true)).attempts;
+  const left = async () => (await leftovers.folders(Date.now() + LATER_MS, all)).attempts;
   const command = executorConfig({ command: ["sh", "-c", "echo runs; exec sleep 1000"] });
   const long = taskStart({ agentId: "long", config: command });
   runner.start(long);
@@ -36,7 +39,7 @@ test("folders of attempts under way, and those kept for the next one, are in use
   symlinkSync(home, join(planted, "..", "linked"));
   assert.deepEqual(await left(), [planted]);
   assert.equal(await leftovers.removeAttempt(inUse), false);
-  const unknown = async () => (await leftovers.folders(Date.now() + LATER_MS, async () => false)).runs;
+  const unknown = async () => (await leftovers.folders(Date.now() + LATER_MS, none)).runs;
   assert.deepEqual(await unknown(), []);
   assert.equal(await leftovers.removeRun(long.runId), false);
   assert.equal(await leftovers.removeAttempt(planted), true);
@@ -59,7 +62,7 @@ test("folders are left a while before they count: a run's may be there before it
     utimesSync(path, at, at);
   };
   const left = async (isThere: boolean) => {
-    const { runs, attempts } = await leftovers.folders(Date.now(), async () => isThere);
+    const { runs, attempts } = await leftovers.folders(Date.now(), isThere ? all : none);
     return [...runs, ...attempts];
   };
   assert.deepEqual([await left(true), await left(false)], [[], []]);
@@ -70,4 +73,16 @@ test("folders are left a while before they count: a run's may be there before it
   assert.deepEqual(await left(false), ["run_x"]);
   await leftovers.removeRun("run_x");
   assert.deepEqual(await left(false), []);
+});
+
+test("hundreds of folders are looked up at once", async () => {
+  await using fixture = new RunnerFixture();
+  for (let n = 0; n < 501; n++) mkdirSync(join(fixture.home, "runs", `run_${n}`), { recursive: true });
+  const asked: number[] = [];
+  const found = await fixture.runner.leftovers.folders(Date.now() + LATER_MS, async (names) => {
+    asked.push(names.length);
+    return new Set(names.filter((name) => name !== "run_7"));
+  });
+  assert.deepEqual(asked, [500, 1]);
+  assert.deepEqual(found, { runs: ["run_7"], attempts: [], present: 501, isComplete: true });
 });

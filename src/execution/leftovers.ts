@@ -14,6 +14,7 @@ import type { Trash } from "./runner/trash.ts";
 /** Folders in runs/ that are looked at, and those that are found. */
 const RUNS_MAX = 10_000;
 const FOUND_MAX = 1_000;
+const RUNS_PER_LOOK = 500;
 /** A run's folder may be there before its row is. */
 const RUN_AGE_MS = 60 * 60 * 1_000;
 const ATTEMPT_AGE_MS = 60 * 1_000;
@@ -53,24 +54,32 @@ export class Leftovers {
     return this.#parts.trees.endStray(found);
   }
 
-  /** @param nowMs wall time */
-  async folders(nowMs: number, isRunThere: (name: string) => Promise<boolean>): Promise<LeftFolders> {
+  /**
+   * @param nowMs wall time
+   * @param runsThere tells which of some names are those of runs
+   */
+  async folders(
+    nowMs: number,
+    runsThere: (names: readonly string[]) => Promise<ReadonlySet<string>>,
+  ): Promise<LeftFolders> {
     const root = join(this.#parts.home, "runs");
     const [runs, attempts]: [string[], string[]] = [[], []];
     let present = 0;
-    for await (const entry of await opendir(root)) {
-      if (!entry.isDirectory()) continue;
-      if (present === RUNS_MAX || runs.length + attempts.length >= FOUND_MAX)
-        return { runs, attempts, present, isComplete: false };
-      present++;
-      const run = join(root, entry.name);
-      if (!(await isRunThere(entry.name))) {
-        if (!this.#parts.isInUse(run) && (await isOlder(run, nowMs - RUN_AGE_MS))) runs.push(entry.name);
-        continue;
-      }
-      for (const attempt of await attemptsIn(run)) {
-        if (!this.#parts.isInUse(attempt) && (await isOlder(attempt, nowMs - ATTEMPT_AGE_MS)))
-          attempts.push(attempt);
+    for await (const names of slicesIn(root)) {
+      const there = await runsThere(names);
+      for (const name of names) {
+        if (present === RUNS_MAX || runs.length + attempts.length >= FOUND_MAX)
+          return { runs, attempts, present, isComplete: false };
+        present++;
+        const run = join(root, name);
+        if (!there.has(name)) {
+          if (!this.#parts.isInUse(run) && (await isOlder(run, nowMs - RUN_AGE_MS))) runs.push(name);
+          continue;
+        }
+        for (const attempt of await attemptsIn(run)) {
+          if (!this.#parts.isInUse(attempt) && (await isOlder(attempt, nowMs - ATTEMPT_AGE_MS)))
+            attempts.push(attempt);
+        }
       }
     }
     return { runs, attempts, present, isComplete: true };
@@ -90,6 +99,19 @@ export class Leftovers {
     await this.#parts.trash.discard(path);
     return true;
   }
+}
+
+/** The names of a folder's folders. */
+async function* slicesIn(root: string): AsyncGenerator<readonly string[]> {
+  let names: string[] = [];
+  for await (const entry of await opendir(root)) {
+    if (!entry.isDirectory()) continue;
+    names.push(entry.name);
+    if (names.length < RUNS_PER_LOOK) continue;
+    yield names;
+    names = [];
+  }
+  yield names;
 }
 
 async function attemptsIn(run: string): Promise<readonly string[]> {

@@ -111,3 +111,16 @@ export async function isSnapshotNamed(
 export async function isRunThere(database: Database, runId: string): Promise<boolean> {
   return (await runsNamed.first(database, runId)) ?? false;
 }
+
+/** Of these ids those of runs that are there; some hundreds at a time. */
+export async function runsThere(database: Database, runIds: readonly string[]): Promise<ReadonlySet<string>> {
+  if (runIds.length === 0) return new Set();
+  const { sql: text, parameters } = database.kysely
+    .selectFrom("jobs")
+    .select("run_id")
+    .where("run_id", "in", runIds)
+    .unionAll((db) => db.selectFrom("runs").select("run_id").where("run_id", "in", runIds))
+    .compile();
+  const rows = await database.read<{ run_id: string }>(text, parameters);
+  return new Set(rows.map(({ run_id: runId }) => runId));
+}
