@@ -80,7 +80,7 @@ export async function serve(config: Config, core: Core, gateway: Gateway, servin
   const { allowedHosts, runtimeApiHost: boundHost } = config;
   const tokens = door === "tcp" ? config.runtimeApiTokens : [];
   const runtime =
-    door === "off" ? null : runtimeApi(config, core, serving, { boundHost, allowedHosts, tokens });
+    door === "off" ? null : runtimeApi(config, core, gateway, serving, { boundHost, allowedHosts, tokens });
   if (runtime !== null && door === "socket") await listenAtSocket(runtime, socket);
   const { runtimeApiHost: host, runtimeApiPort: port } = config;
   const runtimeUrl =
@@ -123,9 +123,17 @@ function sharedParts(config: Config, core: Core, { streams, waits, nodes, capaci
   };
 }
 
-function runtimeApi(config: Config, core: Core, serving: Serving, door: DoorSettings): FastifyInstance {
+function runtimeApi(
+  config: Config,
+  core: Core,
+  gateway: Gateway,
+  serving: Serving,
+  door: DoorSettings,
+): FastifyInstance {
+  const { records, schedules, scheduler, scheduleTargets, triggerEvents } = gateway;
+  const ofSchedules = { records, schedules, scheduler, scheduleTargets, triggerEvents };
   const server = runtimeServer(
-    { ...sharedParts(config, core, serving), cleanup: core.cleanup },
+    { ...sharedParts(config, core, serving), ...ofSchedules, cleanup: core.cleanup },
     {
       bodyBytesMax: config.bodyBytesMax,
       bundleBytesMax: config.bundleBytesMax,
@@ -188,7 +196,7 @@ async function serveProtocol(
     const door = { boundHost: "localhost", allowedHosts: [], tokens };
     const gatewayRoutes = await gatewayApi(config, core, gateway, serving);
     return protocolServer({
-      apis: { gateway: gatewayRoutes, runtime: runtimeApi(config, core, serving, door) },
+      apis: { gateway: gatewayRoutes, runtime: runtimeApi(config, core, gateway, serving, door) },
       tokens,
       origins: { boundHost: grpcHost, allowedHosts, corsOrigins },
       tls,

@@ -19,6 +19,7 @@ import { DomainError } from "../lib/domain-error.ts";
 import { type Definition, DefinitionCache, readDefinition } from "./definition.ts";
 import { openFolder } from "./folder-source.ts";
 import { bundleLimits } from "./layout.ts";
+import { memorySource } from "./memory-source.ts";
 import { merged } from "./merge.ts";
 import { BundleProblem, messagesOf, shown } from "./problem.ts";
 import type { BundleOrigin, BundleRecord, BundleRecords } from "./records.ts";
@@ -144,7 +145,7 @@ export class Bundles {
       const { path, sha256 } = await this.snapshots.receive(upload, folder, this.#uploadBytesMax);
       const source = await openZip(path, this.#bytesMax);
       const snapshot = await this.snapshots.take(source, folder, { isMarked: true });
-      const bundleId = `bundle_${snapshot.fingerprint.slice(0, FINGERPRINT_CHARS_IN_ID)}`;
+      const bundleId = idOf(snapshot);
       return {
         record: recordOf(snapshot, { bundleId, source: { kind: "zip" }, nowMs: this.#nowMs() }),
         uploadSha256: sha256,
@@ -170,6 +171,25 @@ export class Bundles {
       return await this.#turns.run(bundleId, () => this.#save({ ...record, bundleId }));
     } finally {
       await this.snapshots.release(record.fingerprint);
+    }
+  }
+
+  /**
+   * Registers files that are at hand: the same files, the same id.
+   *
+   * @param files by relative path, as a folder would have them
+   * @throws BundleProblem with everything that is wrong with them; BundlesFull
+   */
+  async registerFiles(files: ReadonlyMap<string, Buffer>): Promise<BundleRecord> {
+    const snapshot = await this.snapshots.withTemporary((folder) =>
+      this.snapshots.take(memorySource(files), folder, { isMarked: true }),
+    );
+    const bundleId = idOf(snapshot);
+    const record = recordOf(snapshot, { bundleId, source: { kind: "zip" }, nowMs: this.#nowMs() });
+    try {
+      return await this.#turns.run(bundleId, () => this.#save(record));
+    } finally {
+      await this.snapshots.release(snapshot.fingerprint);
     }
   }
 
@@ -354,6 +374,8 @@ export class Bundles {
     return saved;
   }
 }
+
+const idOf = ({ fingerprint }: Snapshot) => `bundle_${fingerprint.slice(0, FINGERPRINT_CHARS_IN_ID)}`;
 
 function recordOf(
   { fingerprint, sizeBytes, definition: { graph, manifest } }: Snapshot,

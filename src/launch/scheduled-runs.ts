@@ -13,7 +13,7 @@ import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { type Acceptance, inputsRefused } from "./acceptance.ts";
 import type { CreatedJob, Definitions } from "./definitions.ts";
 import type { Launcher } from "./launcher.ts";
-import type { GatewayWrites, JobDefinition } from "./records.ts";
+import type { GatewayWrites, JobDefinition, JobSource } from "./records.ts";
 import type { Runs } from "./runs.ts";
 
 export interface ScheduledRunsParts {
@@ -81,14 +81,13 @@ export class ScheduledRuns implements RunStarts<GatewayWrites> {
     };
   }
 
-  /** A job that is made from a blueprint with the schedule. @throws DomainError what Definitions.prepareCreate throws */
-  async targetOfBlueprint(blueprintId: string, name: string): Promise<ScheduleTarget<GatewayWrites>> {
+  /** A job that is made from a blueprint or a bundle with the schedule. @throws DomainError what Definitions.prepareCreate throws */
+  async targetOfSource(source: JobSource, name: string): Promise<ScheduleTarget<GatewayWrites>> {
     const { definitions } = this.#parts;
-    const source = { kind: "blueprint", blueprintId } as const;
     const draft = await definitions.prepareCreate({ source, name, configuration: {} });
     let created: CreatedJob | null = null;
     return {
-      blueprintId,
+      blueprintId: source.kind === "blueprint" ? source.blueprintId : null,
       check: (given) => this.#check(draft.job, given),
       async settle(writes) {
         created = await draft.insert(writes);

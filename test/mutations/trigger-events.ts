@@ -55,6 +55,32 @@ const runEnds = [
   },
 ];
 
+const runtime = ["test/runtime/schedules.test.ts"];
+const runtimeDoor = [
+  at("src/bundles/memory-source.ts", runtime)("payloads lead out of their folder", ' || part === ".."', ""),
+  at("src/bundles/memory-source.ts", runtime)(
+    "scripts in payloads cannot be started",
+    "=== SHEBANG",
+    "=== null",
+  ),
+  at("src/http/resources/schedule-sources.ts", runtime)(
+    "one of two targets is taken",
+    "(path === undefined ? 0 : 1) !== 1",
+    "(path === undefined ? 0 : 1) < 1",
+  ),
+  at("src/http/resources/schedules.ts", runtime)(
+    "the runtime API asks for If-Match",
+    'if (api.name === "runtime" && request.headers["if-match"] === undefined) return;',
+    "",
+  ),
+  at("src/http/resources/api.ts", runtime)("bodies are taken unchecked", "checkBody(schema, body);", ""),
+  at("src/http/resources/trigger-events.ts", runtime)(
+    "a run of an event waits",
+    "if (emitted !== null && !given.isReplay)",
+    "if (given.isReplay)",
+  ),
+];
+
 export const triggerEventMutations: readonly Mutation[] = [
   events(
     "a run that was checked for an older definition of its schedule is started",
@@ -165,6 +191,7 @@ export const triggerEventMutations: readonly Mutation[] = [
     ),
   },
   ...runEnds,
+  ...runtimeDoor,
   step("a circle of runs goes on for ever", "event.depth >= DEPTH_MAX", "false"),
   {
     fault: "two events have one run",

@@ -82,6 +82,16 @@ function parameterCheck(compiled: Compiled, schema: object): (data: unknown) => 
   };
 }
 
+const checks = new WeakMap<object, (data: unknown) => Verdict>();
+
+/** Checks a body that comes in by a route without schemas. @throws Problem with every mistake */
+export function checkBody(schema: object, body: unknown): void {
+  const check = checks.get(schema) ?? bodyCheck(new Compiled(schema));
+  checks.set(schema, check);
+  const verdict = check(body);
+  if (verdict !== true && "error" in verdict) throw verdict.error;
+}
+
 const common: Options = {
   useDefaults: true,
   removeAdditional: false,

@@ -23,11 +23,9 @@ import * as retention from "../resources/retention.ts";
 import * as runDashboard from "../resources/run-dashboard.ts";
 import * as runStarts from "../resources/run-starts.ts";
 import * as runs from "../resources/runs.ts";
-import * as schedules from "../resources/schedules.ts";
 import { ProblemSchema } from "../resources/schemas.ts";
 import { addSharedRoutes, type SharedParts, sharedResources } from "../resources/shared.ts";
 import * as system from "../resources/system.ts";
-import * as triggerEvents from "../resources/trigger-events.ts";
 import * as workflowProgress from "../resources/workflow-progress.ts";
 
 const resources = [
@@ -46,8 +44,6 @@ const resources = [
   workflowProgress,
   runs,
   runStarts,
-  schedules,
-  triggerEvents,
   events,
   results,
   artifacts,

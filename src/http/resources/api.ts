@@ -3,15 +3,25 @@
 // Idempotency-Key; the runtime API ignores unknown parameters and sends lists whole.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { GatewayRecords } from "../../launch/records.ts";
 import { withoutNullAgent } from "../../runs/history/line.ts";
-import type { Answer } from "../core/idempotency.ts";
-import { invalidParameters, oneMistake } from "../core/problem.ts";
+import type { Answer, Effect, GivenAnswer } from "../core/idempotency.ts";
+import type { JsonBody } from "../core/json-body.ts";
+import { invalidParameters, oneMistake, Problem } from "../core/problem.ts";
 import { addRoutes, type Route } from "../core/route.ts";
-import { ApiError } from "../core/runtime-errors.ts";
-import { type Query, readQuery } from "../core/runtime-query.ts";
-import { type ObjectSchema, Type } from "../core/type.ts";
+import { ApiError, problemsText } from "../core/runtime-errors.ts";
+import { type Query, readBody, readQuery } from "../core/runtime-query.ts";
+import { checkBody } from "../core/strict-validation.ts";
+import { type ObjectSchema, type Schema, type Static, Type } from "../core/type.ts";
 import { type FindRun, gatewayRuns, type RunParts, type RuntimeRunParts, runtimeRuns } from "./find-run.ts";
-import { type IdempotencyParts, sendIdempotent } from "./idempotent.ts";
+import {
+  answerIdempotent,
+  type IdempotencyParts,
+  type Start,
+  sendGiven,
+  sendIdempotent,
+  sendStarted,
+} from "./idempotent.ts";
 import {
   type HistoryView,
   historyText,
@@ -40,6 +50,16 @@ export interface Api {
     reply: FastifyReply,
     view: HistoryView,
   ): Promise<FastifyReply>;
+  /** The body of a request. @throws what tells of every mistake in it */
+  readBody<Body extends Schema>(request: FastifyRequest, schema: Body): Static<Body>;
+  /** Does what a POST asks for in a transaction. @param prepare checks the request and returns its effect */
+  effect(request: FastifyRequest, prepare: () => Promise<Effect>): Promise<GivenAnswer>;
+  /** Answers a POST that starts something. */
+  sendStarted<Started>(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    start: Start<Started>,
+  ): Promise<FastifyReply>;
   /** Answers a POST. @param work is done once for each Idempotency-Key, where the API takes one */
   sendOnce(request: FastifyRequest, reply: FastifyReply, work: () => Promise<Answer>): Promise<FastifyReply>;
   readonly parameterError: ParameterError;
@@ -65,6 +85,9 @@ export function gatewayApi(app: FastifyInstance, parts: RunParts & PageParts & I
         const answer = await work();
         return async () => answer;
       }),
+    readBody: (request) => request.body as never,
+    effect: (request, prepare) => answerIdempotent(parts, request, prepare),
+    sendStarted: (request, reply, start) => sendStarted(parts, request, reply, start),
     parameterError: gatewayParameterError,
     shownLine: (line) => line,
   };
@@ -73,7 +96,15 @@ export function gatewayApi(app: FastifyInstance, parts: RunParts & PageParts & I
 export const gatewayParameterError: ParameterError = (name, code, message) =>
   invalidParameters(oneMistake(name.toLowerCase(), code, message));
 
-export function runtimeApi(app: FastifyInstance, parts: RuntimeRunParts): Api {
+export interface RuntimeApiParts extends RuntimeRunParts {
+  readonly records: Pick<GatewayRecords, "write">;
+}
+
+export function runtimeApi(app: FastifyInstance, parts: RuntimeApiParts): Api {
+  const effect: Api["effect"] = async (_request, prepare) => ({
+    answer: await parts.records.write(await prepare()),
+    isReplay: false,
+  });
   const findRun = runtimeRuns(parts);
   return {
     name: "runtime",
@@ -82,7 +113,7 @@ export function runtimeApi(app: FastifyInstance, parts: RuntimeRunParts): Api {
     },
     findRun,
     async sendList(request, reply, list) {
-      const { limit = null } = readQuery(LimitQuery, request.query as Query);
+      const { limit = list.defaultLimit ?? null } = readQuery(LimitQuery, request.query as Query);
       return sendList(reply, list, limit);
     },
     async sendHistory(request, reply, view) {
@@ -91,6 +122,30 @@ export function runtimeApi(app: FastifyInstance, parts: RuntimeRunParts): Api {
         reply,
         historyText(run, (seq, line) => view(run, seq, line)),
       );
+    },
+    readBody(request, schema) {
+      const body = readBody(request.body as JsonBody | undefined);
+      try {
+        checkBody(schema, body);
+      } catch (error) {
+        throw error instanceof Problem ? new ApiError(400, problemsText(error.errors)) : error;
+      }
+      return body as never;
+    },
+    effect,
+    async sendStarted(request, reply, start) {
+      type Started = typeof start extends Start<infer One> ? One : never;
+      const done: { started?: Started } = {};
+      const given = await effect(request, async () => {
+        const insert = await start.prepare();
+        return async (writes) => {
+          done.started = await insert(writes);
+          const { location, body } = start.answer(done.started);
+          return { status: 202, headers: { location }, body };
+        };
+      });
+      if (done.started !== undefined) start.started(done.started);
+      return sendGiven(reply, given);
     },
     async sendOnce(_request, reply, work) {
       const { status, headers, body } = await work();

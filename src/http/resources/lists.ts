@@ -21,6 +21,8 @@ export interface List<Row, Place = Position> {
   positionOf(row: Row): Place;
   /** A row as JSON text. */
   render(row: Row): string;
+  /** Most rows of the runtime API's answer, unless the request has a limit; all of them when absent. */
+  readonly defaultLimit?: number;
   /** What the answer says behind the rows that were read; absent: nothing. */
   remarks?(): JsonObject;
 }

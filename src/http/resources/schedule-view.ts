@@ -88,7 +88,7 @@ const settings = {
   ),
 };
 
-const Target = Type.Input(
+export const Target = Type.Input(
   {
     job_id: Type.String("A job that is there."),
     blueprint_id: Type.String("A catalog blueprint: a job is made of it with the schedule."),

@@ -1,6 +1,7 @@
-// Schedules: POST and GET /schedules; GET, PATCH and DELETE /schedules/{schedule_id}; and POST …/pause, …/resume, …/dispatch.
+// Schedules, in both APIs: POST and GET /schedules; GET, PATCH and DELETE /schedules/{schedule_id}; and POST …/pause, …/resume,
+// …/dispatch. The runtime API also makes jobs of manifests and bundles, and asks for no If-Match.
 
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyRequest } from "fastify";
 import type { GatewayWrites } from "../../launch/records.ts";
 import type { ScheduledRuns } from "../../launch/scheduled-runs.ts";
 import { DomainError } from "../../lib/domain-error.ts";
@@ -15,12 +16,14 @@ import type { StartedRun } from "../../schedules/run-starts.ts";
 import type { Scheduler } from "../../schedules/scheduler.ts";
 import type { Schedules } from "../../schedules/schedules.ts";
 import { etagOf, knowsCurrent, notModified, stale, type Versioned } from "../core/etag.ts";
-import { addRoutes, get, patch, post, remove } from "../core/route.ts";
+import { get, patch, post, remove } from "../core/route.ts";
 import { Type } from "../core/type.ts";
+import type { Api } from "./api.ts";
 import { EventInput, FilterInput } from "./event-rule-view.ts";
-import { answerIdempotent, type IdempotencyParts, sendGiven, sendStarted } from "./idempotent.ts";
-import { type PageParts, sendJson, sendPage } from "./lists.ts";
+import { sendGiven } from "./idempotent.ts";
+import { sendJson } from "./lists.ts";
 import type { WaitParts } from "./run-starts.ts";
+import { RuntimeScheduleBody, type SourceParts, sourceOf } from "./schedule-sources.ts";
 import {
   CreateScheduleBody,
   Cron,
@@ -58,18 +61,18 @@ export const schemas = {
   ScheduleDispatch: DispatchedSchema,
 };
 
-export interface Parts extends Pick<WaitParts, "secrets">, PageParts, IdempotencyParts {
+export interface Parts extends Pick<WaitParts, "secrets">, SourceParts {
   readonly records: Pick<ScheduleRecords, "schedules">;
   readonly schedules: Schedules<GatewayWrites>;
   readonly scheduler: Scheduler<GatewayWrites>;
-  readonly scheduleTargets: Pick<ScheduledRuns, "targetOfJob" | "targetOfBlueprint">;
+  readonly scheduleTargets: Pick<ScheduledRuns, "targetOfJob" | "targetOfSource">;
   readonly nowMs: () => number;
 }
 
-export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
+export function routes(api: Api, parts: Parts): void {
   const { records, schedules, scheduler, scheduleTargets, secrets, nowMs } = parts;
 
-  addRoutes(api, "schedules", [
+  api.add("schedules", [
     post("/schedules", {
       operationId: "createSchedule",
       summary: "Start runs of a job by a rule",
@@ -87,12 +90,11 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       ],
       async handle(request, reply) {
         const made: { schedule?: Schedule; settled?: () => void } = {};
-        const given = await answerIdempotent(parts, request, async () => {
-          const settings = newSettings(request.body, nowMs());
-          const { jobId, blueprintId = "" } = targetOf(request.body);
-          const target = await (jobId === undefined
-            ? scheduleTargets.targetOfBlueprint(blueprintId, settings.name)
-            : scheduleTargets.targetOfJob(jobId));
+        const given = await api.effect(request, async () => {
+          const { settings, source } = await asked(request);
+          const target = await ("jobId" in source
+            ? scheduleTargets.targetOfJob(source.jobId)
+            : scheduleTargets.targetOfSource(source, settings.name));
           const insert = await schedules.prepareCreate(target, settings);
           return async (writes) => {
             const schedule = await insert(writes);
@@ -120,7 +122,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       query: SchedulesQuery,
       answers: { 200: SchedulePageSchema },
       handle: (request, reply) =>
-        sendPage(parts, request, reply, {
+        api.sendList(request, reply, {
           async rows(limit, after) {
             const { kind = null, status = null, job_id: jobId = null } = request.query;
             const asked = { kind, status, jobId, limit, after: after === null ? null : String(after[0]) };
@@ -159,7 +161,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         const before = await schedules.find(request.params.schedule_id);
         requireCurrent(request, before);
         const after = await schedules
-          .update(before, changedSettings(request.body, before, nowMs()))
+          .update(before, changedSettings(api.readBody(request, UpdateScheduleBody), before, nowMs()))
           .catch((error) => asStale(before, error));
         scheduler.changed(after);
         const body = renderSchedule(after, secrets);
@@ -193,7 +195,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         problems: ["invalid_transition"],
         async handle(request, reply) {
           let after: Schedule | null = null;
-          const given = await answerIdempotent(parts, request, async () => async (writes) => {
+          const given = await api.effect(request, async () => async (writes) => {
             after = await schedules[name](writes, request.params.schedule_id);
             return { status: 200, headers: {}, body: renderSchedule(after, secrets) };
           });
@@ -217,7 +219,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         "conflict",
       ],
       handle: (request, reply) =>
-        sendStarted<StartedRun>(parts, request, reply, {
+        api.sendStarted<StartedRun>(request, reply, {
           prepare: () => schedules.prepareDispatch(request.params.schedule_id),
           answer: ({ runId }) => ({
             location: `/api/v1/runs/${runId}`,
@@ -227,6 +229,22 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         }),
     }),
   ]);
+
+  /** Reads a request for a schedule. */
+  async function asked(request: FastifyRequest) {
+    if (api.name === "gateway") {
+      const body = api.readBody(request, CreateScheduleBody);
+      const settings = newSettings(body, nowMs());
+      const { jobId, blueprintId = "" } = targetOf(body);
+      return {
+        settings,
+        source: jobId === undefined ? ({ kind: "blueprint", blueprintId } as const) : { jobId },
+      };
+    }
+    const given = api.readBody(request, RuntimeScheduleBody);
+    const settings = newSettings(given, nowMs());
+    return { settings, source: await sourceOf(parts, given) };
+  }
 
   /** In slices: finding the next times of one takes half a millisecond. */
   async function rendered(rows: readonly Schedule[]) {
@@ -241,6 +259,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
 
   /** @throws Problem unless If-Match has the schedule's current revision */
   function requireCurrent(request: FastifyRequest, schedule: Schedule): void {
+    if (api.name === "runtime" && request.headers["if-match"] === undefined) return;
     if (!knowsCurrent(request, versioned(schedule))) throw staleNow(schedule);
   }
 

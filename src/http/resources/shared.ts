@@ -7,9 +7,21 @@ import * as events from "./events.ts";
 import * as humanRequests from "./human-requests.ts";
 import * as resource from "./resource.ts";
 import * as results from "./results.ts";
+import * as schedules from "./schedules.ts";
 import * as services from "./services.ts";
+import * as triggerEvents from "./trigger-events.ts";
 
-export const sharedResources = [events, results, artifacts, humanRequests, deadLetters, services, resource];
+export const sharedResources = [
+  events,
+  results,
+  artifacts,
+  humanRequests,
+  deadLetters,
+  services,
+  schedules,
+  triggerEvents,
+  resource,
+];
 
 export type SharedParts = PartsOf<(typeof sharedResources)[number]["routes"]>;
 

@@ -1,6 +1,5 @@
-// Trigger events: POST and GET /events, and GET /events/{event_id}.
+// Trigger events, in both APIs: POST and GET /events, and GET /events/{event_id}.
 
-import type { FastifyInstance } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import type { JsonValue } from "../../engine/json.ts";
 import type { GatewayWrites } from "../../launch/records.ts";
@@ -16,14 +15,17 @@ import { bytesOf } from "../../schedules/event-step.ts";
 import type { Scheduler } from "../../schedules/scheduler.ts";
 import type { Emitted, TriggerEvents } from "../../schedules/trigger-events.ts";
 import { Problem } from "../core/problem.ts";
-import { addRoutes, get, post } from "../core/route.ts";
+import { get, post } from "../core/route.ts";
 import { Type } from "../core/type.ts";
+import type { Api } from "./api.ts";
 import { EVENT_TYPE_PATTERN } from "./event-rule-view.ts";
-import { answerIdempotent, type IdempotencyParts, sendGiven } from "./idempotent.ts";
-import { type PageParts, sendJson, sendPage } from "./lists.ts";
+import { sendGiven } from "./idempotent.ts";
+import { sendJson } from "./lists.ts";
 import { idempotencyKeyHeader, pageOf, pageQuery, RunId } from "./schemas.ts";
 
 const PAYLOAD_BYTES_MAX = 256 * 1024;
+/** Events that the runtime API lists without a limit. */
+const RECENT = 100;
 
 const eventType = Type.String("What has happened: lower case, digits, dots, underscores and hyphens.", {
   pattern: EVENT_TYPE_PATTERN,
@@ -87,16 +89,14 @@ export const schemas = {
   EmitEvent: EmitEventBody,
 };
 
-export interface Parts extends PageParts, IdempotencyParts {
+export interface Parts {
   readonly records: { readonly events: Pick<EventRecords, "events"> };
   readonly triggerEvents: TriggerEvents<GatewayWrites>;
   readonly scheduler: Scheduler<GatewayWrites>;
 }
 
-export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
-  const { records, triggerEvents, scheduler } = parts;
-
-  addRoutes(api, "events", [
+export function routes(api: Api, { records, triggerEvents, scheduler }: Parts): void {
+  api.add("events", [
     post("/events", {
       operationId: "emitEvent",
       summary: "Tell of an event",
@@ -106,11 +106,16 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       body: EmitEventBody,
       answers: { 202: TriggerEventSchema },
       async handle(request, reply) {
-        const { type, payload = null, source = null, event_id: eventId = null } = request.body;
+        const {
+          type,
+          payload = null,
+          source = null,
+          event_id: eventId = null,
+        } = api.readBody(request, EmitEventBody);
         if (runEndTypes.includes(type)) throw reserved(type);
         if (bytesOf(JSON.stringify(payload)) > PAYLOAD_BYTES_MAX) throw tooLarge();
         let emitted: Emitted | null = null;
-        const given = await answerIdempotent(parts, request, async () => {
+        const given = await api.effect(request, async () => {
           const given = { eventId, type, source, payload: payload as JsonValue, depth: 0 };
           const insert = await triggerEvents.prepare(given);
           return async (writes) => {
@@ -132,7 +137,8 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       query: EventsQuery,
       answers: { 200: TriggerEventPageSchema },
       handle: (request, reply) =>
-        sendPage(parts, request, reply, {
+        api.sendList(request, reply, {
+          defaultLimit: RECENT,
           rows(limit, after) {
             const { type = null, source = null } = request.query;
             return records.events.events({

@@ -1,7 +1,7 @@
 // The resources of the runtime API.
 
 import type { FastifyInstance } from "fastify";
-import { type PartsOf, runtimeApi } from "../resources/api.ts";
+import { type PartsOf, type RuntimeApiParts, runtimeApi } from "../resources/api.ts";
 import * as bundles from "../resources/bundles.ts";
 import * as events from "../resources/events.ts";
 import * as logs from "../resources/logs.ts";
@@ -28,6 +28,7 @@ const resources = [
 
 /** What the resources take, all together. */
 export type RuntimeParts = SharedParts &
+  RuntimeApiParts &
   PartsOf<(typeof resources)[number]["runtimeRoutes"] | typeof bundles.runtimeRoutes>;
 
 export function addResources(app: FastifyInstance, parts: RuntimeParts): void {
