@@ -252,6 +252,7 @@ async function system(): Promise<void> {
   await say("GET", "/openapi.json");
   await say("GET", "/docs");
   await say("GET", "/api/v1/resource");
+  await say("POST", "/api/v1/services:check");
   for (const method of ["POST", "PUT"] as const)
     await say(method, "/api/v1/resource", { body: { limits: {} } });
 }
