@@ -1392,6 +1392,17 @@ export type ObservabilitySummary = {
   /** svc.error.v1; null unless the run failed. */
   readonly failure: JsonObject | null;
 
+  /** Only of a run with such commands. */
+  readonly resources?:
+    | {
+        /**
+         * By what commands were kept within the resources of their nodes: control groups of version 2 or 1, or
+         * nothing.
+         */
+        readonly enforcement: "none" | "cgroup1" | "cgroup2";
+      }
+    | undefined;
+
   readonly resource_peaks: {
     /** CPU time of all its commands together, as the operating system tells. */
     readonly cpu_seconds: number;

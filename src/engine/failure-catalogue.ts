@@ -160,9 +160,17 @@ export const failureCatalogue = {
   "resource.unsatisfiable": {
     category: "resource",
     retryable: false,
-    meaning: "The pool does not exist, or will never have so many slots, or the node lacks a label.",
+    meaning:
+      "The pool does not exist, or will never have so many slots, or the machine not such resources, or the node lacks a label.",
     remediation:
-      "Ask for fewer slots, another pool or other node_labels, or change SVC_EXECUTOR_POOL_CAPACITIES or SVC_NODE_LABELS.",
+      "Ask for fewer slots or resources, another pool or other node_labels, or change SVC_EXECUTOR_POOL_CAPACITIES or SVC_NODE_LABELS.",
+  },
+  "resource.memory_exceeded": {
+    category: "resource",
+    retryable: false,
+    meaning:
+      "The command needed more memory than the resources.memory_mb of its node, and was ended by the system.",
+    remediation: "Raise the node's resources.memory_mb, or let the command use less memory.",
   },
   "resource.exhausted": {
     category: "resource",

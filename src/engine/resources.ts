@@ -65,3 +65,13 @@ function bytesText(bytes: number): string {
   const [unit, name] = bytes >= GiB ? [GiB, "GiB"] : [MiB, "MiB"];
   return `${Math.floor((bytes / unit) * 10) / 10} ${name}`;
 }
+
+/** By what commands are kept within what is their own, the weakest first. */
+export const enforcements = ["none", "cgroup1", "cgroup2"] as const;
+
+export type Enforcement = (typeof enforcements)[number];
+
+/** What holds for both. */
+export function weaker(one: Enforcement, other: Enforcement): Enforcement {
+  return enforcements.indexOf(one) < enforcements.indexOf(other) ? one : other;
+}

@@ -6,6 +6,7 @@
 
 import { loggedEvents, logLevelOf, timelineEventTypes } from "./event-types.ts";
 import { isObject } from "./json.ts";
+import type { Enforcement } from "./resources.ts";
 
 export interface Tally {
   logs: number;
@@ -21,6 +22,8 @@ export interface Tally {
   /** CPU time of all commands together, and the largest of them in memory, as the operating system tells. */
   cpuMs: number;
   rssBytesMax: number;
+  /** By what commands with resources of their own were kept within them, the weakest of all; null without such a command. */
+  enforcement: Enforcement | null;
   /** Tokens that workers reported with `metric` events. */
   tokensInput: number;
   tokensOutput: number;
@@ -98,6 +101,7 @@ export function newTally(): Tally {
     retries: 0,
     cpuMs: 0,
     rssBytesMax: 0,
+    enforcement: null,
     tokensInput: 0,
     tokensOutput: 0,
     outputs: [],

@@ -4,6 +4,7 @@ import type { FailureCode } from "./failure-catalogue.ts";
 import type { AgentConfig } from "./graph.ts";
 import type { JsonValue } from "./json.ts";
 import type { Envelope } from "./message.ts";
+import type { Enforcement } from "./resources.ts";
 
 export interface TaskRef {
   readonly jobId: string;
@@ -104,6 +105,8 @@ export interface CommandResult {
   readonly durationMs: number;
   /** Null when the operating system could not be asked. */
   readonly usage: ResourceUsage | null;
+  /** By what it was kept within the resources that are its own; absent when it has none. */
+  readonly enforcement?: Enforcement;
 }
 
 /** What a command and its descendants used. */

@@ -20,6 +20,7 @@ import { isInside } from "../lib/paths.ts";
 import type { DecryptedBody, DecryptedConfiguration } from "../security/configuration.ts";
 import { ConfigurationUnreadable } from "../security/configuration-decryption.ts";
 import { Leftovers } from "./leftovers.ts";
+import { ControlGroups } from "./process/control-groups.ts";
 import { FifoSupply } from "./process/pipes.ts";
 import { ProcessTrees } from "./process/process-trees.ts";
 import { SideCommands } from "./process/side-command.ts";
@@ -47,6 +48,8 @@ export interface LocalTaskRunnerOptions extends HostLocalOptions {
   readonly openConfiguration: (json: string) => Promise<DecryptedConfiguration>;
   /** Opens the body of a message. @throws ConfigurationUnreadable */
   readonly openBody: (body: JsonValue) => DecryptedBody;
+  /** What keeps commands within their resources; absent: what this machine has. */
+  readonly groups?: ControlGroups;
 }
 
 interface Running {
@@ -68,6 +71,7 @@ export class LocalTaskRunner implements TaskRunner {
     (pid) => this.#trees.spare(pid),
     () => this.#onLeaseOver(),
   );
+  readonly #groups: ControlGroups;
   readonly #fifos: FifoSupply;
   readonly #trash: Trash;
   readonly #commands: HostLocalRunner;
@@ -83,12 +87,14 @@ export class LocalTaskRunner implements TaskRunner {
     this.#options = options;
     this.#trees = new ProcessTrees(options.home, options.clock);
     this.sideCommands = new SideCommands({ ...options, trees: this.#trees });
+    this.#groups = options.groups ?? new ControlGroups();
     this.#fifos = new FifoSupply(join(options.home, "tmp", "pipes"));
     const discarded = join(options.home, "tmp", "attempts");
     this.#trash = new Trash(options.home, discarded, options.clock, options.log);
     this.#commands = new HostLocalRunner(options, {
       trees: this.#trees,
       spawner: this.#spawner,
+      groups: this.#groups,
       fifos: this.#fifos,
       trash: this.#trash,
       clock: options.clock,
@@ -115,7 +121,9 @@ export class LocalTaskRunner implements TaskRunner {
    * @throws when some do not end even so
    */
   async endPredecessors(): Promise<number> {
-    return await this.#trees.endStrays();
+    const ended = await this.#trees.endStrays();
+    await this.#groups.open();
+    return ended;
   }
 
   start(task: TaskStart): void {
@@ -220,6 +228,7 @@ export class LocalTaskRunner implements TaskRunner {
       this.#spawner.close(),
       this.#fifos.close(),
       this.#trash.close(),
+      this.#groups.close(),
     ]);
   }
 

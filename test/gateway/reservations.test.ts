@@ -94,6 +94,20 @@ test("a command waits until its memory is free, its run says so, and others that
   assert.equal(await reservedMiB(), 0);
 });
 
+test("the summary of a run says whether its commands were kept within what was their own", async () => {
+  const resourcesOf = async (node: JsonObject) => {
+    const runId = await startRun(program, await createJob(program, graph("kept", [node])));
+    await ended(program, runId);
+    return (await call(program, "GET", `/runs/${runId}/observability-summary`)).resources as
+      | JsonObject
+      | undefined;
+  };
+  const node = executor("a", ["true"]);
+  assert.equal(await resourcesOf(node), undefined);
+  const shown = await resourcesOf({ ...node, resources: { memory_mb: 50, cpu: 0.5 } });
+  assert.match(String(shown?.enforcement), /^(none|cgroup1|cgroup2)$/);
+});
+
 test("a submitted job of the runtime API waits the same, and says so", async () => {
   const runtime = await runtimeApiOf(program);
   const holder = await heldRun("held", 60);

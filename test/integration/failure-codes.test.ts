@@ -43,6 +43,10 @@ const shownElsewhere: Readonly<
     why: "needs a machine without processes or memory",
     test: "src/execution/runner/command-failure.test.ts",
   },
+  "resource.memory_exceeded": {
+    why: "needs control groups, which not every machine has",
+    test: "src/execution/runner/own-resources.test.ts",
+  },
   "runtime.record_damaged": {
     why: "needs a damaged database",
     test: "src/engine/store-refusals.test.ts",

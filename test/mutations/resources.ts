@@ -32,6 +32,14 @@ const pools = (fault: string, search: string, replacement: string): Mutation => 
   tests: ["src/execution/resource-slots.test.ts"],
 });
 
+const groups = (fault: string, search: string, replacement: string): Mutation => ({
+  fault,
+  file: "src/execution/process/control-groups.ts",
+  search,
+  replacement,
+  tests: ["src/execution/process/control-groups.test.ts"],
+});
+
 export const resourceMutations: readonly Mutation[] = [
   limits(
     "an amount that is set leaves the percentage of the same in force",
@@ -187,5 +195,53 @@ export const resourceMutations: readonly Mutation[] = [
     search: "demand: demand === null ? null : checkedAmounts(demand),",
     replacement: "demand: null,",
     tests: ["src/cluster/tasks/cluster-tasks.test.ts"],
+  },
+  groups(
+    "a command has swap beside its memory",
+    '{ file: "memory.swap.max", value: "0", isOptional: true },',
+    "",
+  ),
+  groups(
+    "a program takes a group for its own that others are in",
+    "if (pids.some((one) => one !== String(pid) && one !== String(parentPid))) return;",
+    "",
+  ),
+  groups(
+    "a group that has processes when it is to be removed stays for ever",
+    "this.#left.push(...left);",
+    "",
+  ),
+  groups(
+    "groups are used that do not count what was ended",
+    "if (version === null || !(await this.#works(version))) continue;",
+    "if (version === null) continue;",
+  ),
+  {
+    fault: "a command that was ended for want of memory is told to have been ended by a signal",
+    file: "src/execution/runner/host-local.ts",
+    search: "memoryExceededBytes: isMemoryShort ? (config.demand?.memoryBytes ?? null) : null,",
+    replacement: "memoryExceededBytes: null,",
+    tests: ["src/execution/runner/own-resources.test.ts"],
+  },
+  {
+    fault: "a command with resources of its own joins no group",
+    file: "src/execution/runner/host-local.ts",
+    search: "...(group === null ? words : joining(group.joinPaths, words)),",
+    replacement: "...words,",
+    tests: ["src/execution/runner/own-resources.test.ts"],
+  },
+  {
+    fault: "a missing program with resources of its own is a shell's exit code",
+    file: "src/execution/runner/host-local.ts",
+    search: "if (group !== null) await requireExecutable(",
+    replacement: "if (false) await requireExecutable(",
+    tests: ["src/execution/runner/own-resources.test.ts"],
+  },
+  {
+    fault: "a run whose commands were kept within nothing says the opposite",
+    file: "src/engine/resources.ts",
+    search: "enforcements.indexOf(one) < enforcements.indexOf(other) ? one : other",
+    replacement: "enforcements.indexOf(one) > enforcements.indexOf(other) ? one : other",
+    tests: ["src/engine/resources.test.ts"],
   },
 ];

@@ -79,7 +79,7 @@ function judgeProgress(jobId: string, { progress: before, hasLimit }: Row, progr
 }
 
 /** @param hasChance whether somebody has sent dead letters again: an agent that is given one has not failed */
-function countsOf({ outputs, ends, waitsFor, ...counts }: Tally) {
+function countsOf({ outputs, ends, waitsFor, enforcement, ...counts }: Tally) {
   return { ...counts, outputs: outputs.length };
 }
 

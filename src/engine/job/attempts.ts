@@ -6,6 +6,7 @@
 import type { Failure } from "../failure.ts";
 import { failureCatalogue } from "../failure-catalogue.ts";
 import { outputName } from "../graph.ts";
+import { weaker } from "../resources.ts";
 import type { ArtifactRecord, TaskOutcome, TaskRef } from "../task-port.ts";
 import { agentSpan, attemptSpan } from "../trace.ts";
 import { addEvent, failureOfRun } from "./history.ts";
@@ -64,6 +65,9 @@ function recordCommandEnd(
   const usage = command?.usage ?? null;
   job.tally.cpuMs += usage?.cpuMs ?? 0;
   job.tally.rssBytesMax = Math.max(job.tally.rssBytesMax, usage?.rssBytesMax ?? 0);
+  const { enforcement } = command ?? {};
+  if (enforcement !== undefined)
+    job.tally.enforcement = weaker(job.tally.enforcement ?? enforcement, enforcement);
   const payload = {
     task: task.seq,
     sandbox_name: sandboxName,

@@ -1,8 +1,10 @@
 // Why a command failed, in words that name the command, the cause and the next step.
 
+import { amountsText } from "../../engine/resources.ts";
 import type { CommandResult } from "../../engine/task-port.ts";
 import { AttemptFailure, type EndReason } from "./attempt.ts";
 
+const nothingAsked = { cpuMillis: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 };
 const WORD_CHARS_MAX = 80;
 const LAST_LINE_CHARS_MAX = 300;
 
@@ -15,11 +17,13 @@ export interface CommandEnd {
   readonly timeoutMs: number | null;
   /** Why an answer of a person could not be written, when that is the reason. */
   readonly answerError: unknown;
+  /** The memory that was its own and did not do; null when it did. */
+  readonly memoryExceededBytes: number | null;
 }
 
 /** The failure of a command that ran; null when it succeeded. */
 export function failureOfEnd(end: CommandEnd): AttemptFailure | null {
-  const { program, command, reason, timeoutMs, answerError } = end;
+  const { program, command, reason, timeoutMs, answerError, memoryExceededBytes } = end;
   const name = `The command "${short(program)}"`;
   if (reason === "timeout") {
     const seconds = (timeoutMs ?? 0) / 1_000;
@@ -36,6 +40,13 @@ export function failureOfEnd(end: CommandEnd): AttemptFailure | null {
   }
   if (reason === "answer_unwritten") {
     return failureOfSystem("An answer of a person could not be written to SVC_HUMAN_RESPONSES", answerError);
+  }
+  if (memoryExceededBytes !== null && (command.signal !== null || command.exitCode !== 0)) {
+    const memory = amountsText({ ...nothingAsked, memoryBytes: memoryExceededBytes }, ["memoryBytes"]);
+    return new AttemptFailure(
+      "resource.memory_exceeded",
+      `${name} needed more than the ${memory} that are its own, and was ended by the system.${lastStderrLine(command)}`,
+    );
   }
   if (command.signal !== null) {
     return new AttemptFailure(

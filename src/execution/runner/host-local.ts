@@ -23,6 +23,8 @@ import { AttemptOutput, redactActions } from "../output/attempt-output.ts";
 import { logEvent } from "../output/event-stream.ts";
 import { growingRedactor, type Redactor, Redactors, secretsOf } from "../output/redaction.ts";
 import type { NamedOutput } from "../output/result.ts";
+import { type ControlGroup, type ControlGroups, joining } from "../process/control-groups.ts";
+import { requireExecutable } from "../process/executable.ts";
 import { SpawnerLost } from "../process/spawner.ts";
 import {
   type AttemptControl,
@@ -73,6 +75,7 @@ export interface HostLocalOptions {
 }
 
 export interface HostLocalTools extends WorkerTools {
+  readonly groups: ControlGroups;
   readonly trash: Trash;
 }
 
@@ -148,10 +151,28 @@ export class HostLocalRunner {
     let ended: CommandRun | null = null;
     try {
       if (control.reason !== null) return endedBeforeStart(control.reason);
-      ended = await this.#runCommand(attempt, places);
+      await using group = await this.#groupFor(attempt);
+      ended = await this.#runCommand(attempt, places, group.value);
       return ended.outcome;
     } finally {
       await this.#places.putAway(places, ended);
+    }
+  }
+
+  /** What keeps the command within the resources that are its own. */
+  async #groupFor({ task, config }: Attempt) {
+    const none = { value: null, async [Symbol.asyncDispose]() {} };
+    if (config.demand === null) return none;
+    try {
+      const value = await this.#tools.groups.make(config.demand);
+      return { value, [Symbol.asyncDispose]: async () => value?.remove() };
+    } catch (error) {
+      const fields = { job_id: task.ref.jobId, agent_id: task.agentId, error: String(error) };
+      this.#options.log.warn(
+        fields,
+        "A command is not kept within its resources: it could be given no group.",
+      );
+      return none;
     }
   }
 
@@ -163,7 +184,7 @@ export class HostLocalRunner {
     return this.#turns.run(() => scheduler.yield());
   }
 
-  async #runCommand(attempt: Attempt, places: Places): Promise<CommandRun> {
+  async #runCommand(attempt: Attempt, places: Places, group: ControlGroup | null): Promise<CommandRun> {
     const { task, config, control, report, redactor } = attempt;
     const output = new AttemptOutput({
       attempt: task.ref.attempt,
@@ -172,7 +193,7 @@ export class HostLocalRunner {
       report,
     });
     const startedAtMs = performance.now();
-    const worker = await this.#spawn(attempt, places, output);
+    const worker = await this.#spawn(attempt, places, { output, group });
     control.onEnd((graceMs) => void worker.end(graceMs));
     control.responses.connect(this.#options.home, places.files.humanResponses);
     if (config.longLived) control.input.connect(worker);
@@ -188,7 +209,11 @@ export class HostLocalRunner {
       usage,
       ...output.carried(),
       durationMs: Math.round(performance.now() - startedAtMs),
+      ...(config.demand !== null && {
+        enforcement: group === null ? "none" : this.#tools.groups.enforcement,
+      }),
     };
+    const isMemoryShort = (await group?.ranOutOfMemory()) === true;
     const isWorkspaceEmpty = await this.#places.settle(places);
     const end: CommandEnd = {
       program: redactor.text(programOf(config)),
@@ -196,12 +221,17 @@ export class HostLocalRunner {
       reason: worker.askedToEnd ? control.reason : null,
       timeoutMs: task.timeoutMs,
       answerError: control.answerError,
+      memoryExceededBytes: isMemoryShort ? (config.demand?.memoryBytes ?? null) : null,
     };
     const outcome = await this.#conclude(attempt, places, output, end);
     return { outcome, isTreeGone: worker.isTreeGone, isWorkspaceEmpty };
   }
 
-  async #spawn(attempt: Attempt, places: Places, output: AttemptOutput): Promise<WorkerProcess> {
+  async #spawn(
+    attempt: Attempt,
+    places: Places,
+    { output, group }: { readonly output: AttemptOutput; readonly group: ControlGroup | null },
+  ): Promise<WorkerProcess> {
     const { task, report, redactor, runEvents } = attempt;
     const { workerEnvPrefixes: prefixes, runtimeEnv, environmentHere } = this.#options;
     const { environment } = attempt.config;
@@ -211,13 +241,15 @@ export class HostLocalRunner {
     };
     const { trees } = this.#tools;
     const words = commandWords(config, task, places);
+    const env = workerEnvironment({ config, task, places, prefixes, runEvents, runtimeEnv });
     const mark = trees.newMark();
     try {
+      if (group !== null) await requireExecutable(words.file, { cwd: places.workdir, path: env.PATH });
       return await WorkerProcess.start(
         {
-          ...words,
+          ...(group === null ? words : joining(group.joinPaths, words)),
           cwd: places.workdir,
-          env: workerEnvironment({ config, task, places, prefixes, runEvents, runtimeEnv }),
+          env,
           mark,
           pipes: places.pipes,
           takesInput: config.longLived,

@@ -4,6 +4,7 @@
 import type { FastifyInstance } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import { isTerminal } from "../../engine/journal.ts";
+import { enforcements } from "../../engine/resources.ts";
 import type { RunRecord } from "../../launch/records.ts";
 import { failureMembers, readSummary } from "../../runs/history/summary.ts";
 import { timelineTypes, toTimeline } from "../../runs/history/timeline.ts";
@@ -83,6 +84,17 @@ export const ObservabilitySummarySchema = Type.Object(
     failed_agent_id: FailedId("Whose failure failed the run; null where none did."),
     failed_step_id: FailedId("The node of the graph, by its id."),
     failure: Type.Nullable(Type.JsonObject("svc.error.v1; null unless the run failed.")),
+    resources: Type.Optional(
+      Type.Object(
+        {
+          enforcement: Type.OneOf(
+            enforcements,
+            "By what commands were kept within the resources of their nodes: control groups of version 2 or 1, or nothing.",
+          ),
+        },
+        "Only of a run with such commands.",
+      ),
+    ),
     resource_peaks: Type.Object({
       cpu_seconds: Type.Number("CPU time of all its commands together, as the operating system tells.", {
         examples: [4.21],

@@ -140,6 +140,14 @@ test("an open run lasts to now, or without a clock to its last batch; one that n
   assert.equal(lasts({ startedAtMs: null, status: "cancelled" }, 9_000), null);
 });
 
+test("a run whose commands had resources of their own says by what they were kept within them", () => {
+  const of = (tally: Partial<SummarizedJob["tally"]>) =>
+    summaryOf({ job: { ...open, tally: { ...newTally(), ...tally } }, failure: null, artifactIds: [] })
+      .resources;
+  assert.deepEqual(of({ enforcement: "cgroup2" }), { enforcement: "cgroup2" });
+  assert.equal(of({}), undefined);
+});
+
 test("a run that made thousands of outputs has a summary as small as any, and unseen memory is null", () => {
   const artifactIds = Array.from({ length: 5_000 }, (_, i) => `art_${i}`);
   const summary = summaryOf({ job: open, failure: null, artifactIds });

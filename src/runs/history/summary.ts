@@ -6,6 +6,7 @@
 
 import type { Failure } from "../../engine/failure.ts";
 import { isTerminal, type JobStatus } from "../../engine/journal.ts";
+import type { Enforcement } from "../../engine/resources.ts";
 import { type AgentEnds, type EndWarning, endWarnings, type Tally } from "../../engine/tally.ts";
 import type { JobRecord, JobRecords } from "../job-records.ts";
 import { artifactUrl } from "./run-context.ts";
@@ -71,6 +72,8 @@ export interface ObservabilitySummary {
     /** Of the files that workers left. */
     readonly disk_bytes: number;
   };
+  /** Only of a run with commands that had resources of their own: by what they were kept within them. */
+  readonly resources?: { readonly enforcement: Enforcement };
   readonly tokens: { readonly input: number; readonly output: number; readonly total: number };
   readonly artifact_links: readonly { readonly artifact_id: string; readonly url: string }[];
 }
@@ -105,6 +108,7 @@ export function summaryOf({ job, failure, nowMs, artifactIds }: SummarySource): 
       max_rss_bytes: tally.rssBytesMax === 0 ? null : tally.rssBytesMax,
       disk_bytes: tally.artifactBytes,
     },
+    ...(tally.enforcement !== null && { resources: { enforcement: tally.enforcement } }),
     tokens: {
       input: tally.tokensInput,
       output: tally.tokensOutput,
