@@ -13,6 +13,7 @@ import type { Database } from "../sql/database.ts";
 import { sqlJobRecords } from "../sql/jobs.ts";
 import { openPostgres } from "./database.ts";
 import { PostgresJournal } from "./journal.ts";
+import { PostgresNodes } from "./nodes.ts";
 
 test("programs that start at the same time migrate an empty database once", () =>
   onPostgres(async (url) => {
@@ -38,6 +39,38 @@ test("a newer schema is used while it admits this program, and refused when it d
       url,
       "UPDATE schema_admits SET oldest = ''; DELETE FROM schema_migrations WHERE name LIKE '9%'",
     );
+  }));
+
+test("a program goes on reading and writing when a newer one adds columns to its tables", () =>
+  onPostgres(async (url) => {
+    const database = await openPostgres(url);
+    const nodes = new PostgresNodes(database, 10_000, () => null);
+    const kept = () => database.kysely.selectFrom("garbage").selectAll().execute();
+    const keptThen = () => database.transaction((db) => db.selectFrom("garbage").selectAll().execute());
+    const present = () => nodes.present();
+    const uses = [kept, keptThen, present];
+    try {
+      for (const column of ["later", "latest"]) {
+        // So often that the statements are prepared, on several connections.
+        for (let n = 0; n < 4; n++) for (const use of uses) await Promise.all([use(), use(), use()]);
+        await inPostgres(
+          url,
+          `ALTER TABLE garbage ADD COLUMN ${column} TEXT; ALTER TABLE nodes ADD COLUMN ${column} TEXT`,
+        );
+        // A transaction that meets it has to begin again.
+        if (column === "latest") await assert.rejects(keptThen(), { name: "JournalUnavailable" });
+        for (const use of uses) assert.deepEqual(await Promise.all([use(), use(), use()]), [[], [], []]);
+      }
+    } finally {
+      await inPostgres(
+        url,
+        ["garbage", "nodes"]
+          .map((table) => `ALTER TABLE ${table} DROP COLUMN IF EXISTS later, DROP COLUMN IF EXISTS latest;`)
+          .join(""),
+      );
+      await nodes.close();
+      await database.close();
+    }
   }));
 
 test("a server that cannot be reached is named, without user and password", async () => {

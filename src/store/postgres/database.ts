@@ -10,7 +10,7 @@ import type { Page } from "../../lib/page.ts";
 import { type Database, StoreUnusable } from "../sql/database.ts";
 import type { Schema } from "../sql/schema.generated.ts";
 import { ANSWER_MS, BEGIN, type ConnectionConfig, configOf, serverOf } from "./connection.ts";
-import { asUnavailable, explain } from "./errors.ts";
+import { asUnavailable, explain, isOutdatedPlan } from "./errors.ts";
 import { LOCKS, migrate } from "./migrate.ts";
 import { StatementNames } from "./statements.ts";
 import { storable } from "./values.ts";
@@ -73,16 +73,26 @@ async function brought(config: ConnectionConfig, server: string): Promise<void> 
 function handle(pool: pg.Pool, of: Pick<PostgresDatabase, "config" | "server">): PostgresDatabase {
   const { server } = of;
   const names = new StatementNames();
-  const run = (on: pg.Pool | pg.PoolClient, text: string, parameters: readonly unknown[]) => {
+  const send = (on: pg.Pool | pg.PoolClient, text: string, parameters: readonly unknown[]) => {
     const name = names.of(text);
     const query = { text, values: parameters.map(storable) };
     return on.query(name === undefined ? query : { ...query, name });
+  };
+  const run = async (...[on, text, parameters]: Parameters<typeof send>) => {
+    try {
+      return await send(on, text, parameters);
+    } catch (error) {
+      if (!isOutdatedPlan(error)) throw error;
+      names.renew();
+      return send(on, text, parameters);
+    }
   };
   const dialect = new PostgresDialect({
     pool: {
       connect: async (): Promise<PostgresPoolClient> => {
         const client = await pool.connect();
         return {
+          // In a transaction an error is its end, and what is sent again fails: it has to begin again.
           query: (text: unknown, parameters?: readonly unknown[]) =>
             text === "begin" ? client.query(BEGIN) : run(client, text as string, parameters ?? []),
           release: () => client.release(),

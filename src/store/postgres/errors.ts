@@ -32,6 +32,12 @@ function codeOf(error: unknown): string | null {
   return typeof code === "string" && (SQLSTATE.test(code) || NETWORK.test(code)) ? code : null;
 }
 
+/** Whether a prepared statement returns other columns now: a newer program has added some. */
+export function isOutdatedPlan(error: unknown): boolean {
+  // Its text may be in any language.
+  return ((error ?? {}) as { readonly routine?: unknown }).routine === "RevalidateCachedQuery";
+}
+
 /** Whether the server answered: then a COMMIT that it was sent has not been made. */
 export function isAnswer(error: unknown): boolean {
   return SQLSTATE.test(codeOf(error) ?? "");

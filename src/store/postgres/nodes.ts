@@ -66,10 +66,12 @@ const STATUS = `CASE
     WHEN drain_until IS NOT NULL THEN 'draining'
     ELSE nodes.status END AS status`;
 
-/** What a row amounts to now. */
-const NOW_SEEN = `lease_until - ${NOW} AS lease_left, ${STATUS}`;
+/** A row as it is now. Not "*": the statements stay good when a newer program adds columns. */
+const ROW = `node_id, owner, name, address, version, labels_json, pools_json, totals_json, reserved_json, resources_json,
+  jobs_owned, tasks_running, started_at, heartbeat_at, lease_until, connected_json, drain_until, maintenance_reason,
+  services_owned, jobs_moved, removed_at, lease_until - ${NOW} AS lease_left, ${STATUS}`;
 
-const READ = `SELECT *, ${NOW_SEEN} FROM nodes`;
+const READ = `SELECT ${ROW} FROM nodes`;
 const PRESENT = "WHERE nodes.status <> 'left' ORDER BY name, node_id";
 
 /** NodeReads.page */
@@ -184,7 +186,7 @@ export class PostgresNodes implements NodeRecords {
     const given: unknown[] = [nodeId];
     if (kind === "drain") given.push(order.withinMs, Number(order.servicesLast));
     if (kind === "begin_maintenance") given.push(order.reason);
-    const text = `UPDATE nodes SET ${ORDERS[kind]} WHERE node_id = $1 RETURNING *, ${NOW_SEEN}`;
+    const text = `UPDATE nodes SET ${ORDERS[kind]} WHERE node_id = $1 RETURNING ${ROW}`;
     const [row] = await this.#run<Row>(`order_${kind}`, text, given);
     return row === undefined ? null : recordOf(row);
   }
