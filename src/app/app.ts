@@ -5,6 +5,7 @@ import { type DestinationStream, type Logger, pino } from "pino";
 import { makeRedactor } from "../execution/output/redaction.ts";
 import { EventStreams } from "../http/core/sse.ts";
 import { Waits } from "../http/resources/waits.ts";
+import { programVersion } from "../lib/version.ts";
 import { readTelemetry } from "../observability/traces/settings.ts";
 import { Capacity } from "../resources/capacity.ts";
 import { systemClock } from "./clock.ts";
@@ -14,7 +15,6 @@ import { openGateway } from "./gateway.ts";
 import { joinOf } from "./join.ts";
 import { nodesShown } from "./own-node.ts";
 import { openMetrics, type Served, type Serving, serve } from "./serving.ts";
-import { programVersion } from "./version.ts";
 
 export type { Served, StartOptions };
 

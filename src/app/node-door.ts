@@ -19,6 +19,7 @@ import type { JobControl } from "../engine/job-control.ts";
 import type { EngineLog } from "../engine/ports.ts";
 import type { GatewayRecords } from "../launch/records.ts";
 import { historyOfUnlaunched } from "../launch/run-ends.ts";
+import { programVersion } from "../lib/version.ts";
 import type { OperationRecords } from "../operations/records.ts";
 import type { EventFeed } from "../runs/feed.ts";
 import type { EventPage, JobRecords } from "../runs/job-records.ts";
@@ -28,7 +29,6 @@ import type { FilesOfNodes } from "./bytes.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { addressOf, explainAddress, StartFailed } from "./listen.ts";
-import { programVersion } from "./version.ts";
 
 const OPERATION_EVENTS_PER_READ = 500;
 

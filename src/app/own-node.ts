@@ -11,10 +11,10 @@ import {
 } from "../execution/machine-resources.ts";
 import type { PoolSlots } from "../execution/pools.ts";
 import type { LocalTaskRunner } from "../execution/task-runner.ts";
+import { programVersion } from "../lib/version.ts";
 import type { OpenStore } from "../store/store.ts";
 import { systemClock } from "./clock.ts";
 import type { Config } from "./config.ts";
-import { programVersion } from "./version.ts";
 
 /** The machine of this program. */
 export class OwnMachine {

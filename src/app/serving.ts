@@ -10,6 +10,7 @@ import type { EventStreams } from "../http/core/sse.ts";
 import type { Waits } from "../http/resources/waits.ts";
 import type { DoorSettings } from "../http/runtime/door.ts";
 import { runtimeServer } from "../http/runtime/server.ts";
+import { programVersion } from "../lib/version.ts";
 import { type MetricsSource, metricsSource } from "../observability/metrics/metrics-source.ts";
 import { ProcessMeter } from "../observability/metrics/process-meter.ts";
 import type { Capacity } from "../resources/capacity.ts";
@@ -21,7 +22,6 @@ import type { Gateway } from "./gateway.ts";
 import { addressOf, listen, listenAtSocket } from "./listen.ts";
 import { listenForProtocol, protocolTls } from "./protocol.ts";
 import { runtimeSocket } from "./runtime-socket.ts";
-import { programVersion } from "./version.ts";
 
 /** What is served, each with /api/v1; null: not by this process. */
 export interface Served {

@@ -2,7 +2,7 @@
 
 import { lstat } from "node:fs/promises";
 import type { Config } from "../app/config.ts";
-import { programVersion } from "../app/version.ts";
+import { programVersion } from "../lib/version.ts";
 import { type Call, CommandFailed, exitCodes, printAnswer } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { listenForInterrupts } from "./interrupts.ts";

@@ -1,7 +1,7 @@
 // `troupe help`, `troupe version`, and the text of every --help.
 
-import { programVersion } from "../app/version.ts";
 import { nearestName } from "../lib/text.ts";
+import { programVersion } from "../lib/version.ts";
 import {
   type Call,
   type CatalogueEntry,

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { RunningProgram, Served, StartOptions } from "../app/app.ts";
 import { type Config, runtimePortName } from "../app/config.ts";
 import { refusedAddress, StartFailed } from "../app/listen.ts";
-import { programVersion } from "../app/version.ts";
+import { programVersion } from "../lib/version.ts";
 import { type Call, CommandFailed, exitCodes } from "./command.ts";
 import { configFor } from "./connection.ts";
 import { listenForInterrupts } from "./interrupts.ts";

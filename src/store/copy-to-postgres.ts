@@ -22,8 +22,8 @@ import { changedRowsText, damageText } from "./sqlite/errors.ts";
 import { quickCheck } from "./sqlite/quick-check.ts";
 import { tablesOf } from "./sqlite/tables.ts";
 
-/** Tables that are only SQLite's: the names of its migrations, and the count by which it notices lost commits. */
-const SQLITE_OWN: ReadonlySet<string> = new Set(["schema_migrations", "commit_count"]);
+/** Tables that are only SQLite's: what tells of its schema, and the count by which it notices lost commits. */
+const SQLITE_OWN: ReadonlySet<string> = new Set(["schema_migrations", "schema_admits", "commit_count"]);
 /** Tables that a database has before anyone has used it. */
 const SCHEMA_OWN: ReadonlySet<string> = new Set(["schema_migrations", "schema_admits"]);
 const ROWS_AT_ONCE = 500;

@@ -190,7 +190,7 @@ describe("a program stays on its own", () => {
     assert.ok(!JSON.stringify(none).includes(url.hostname));
     await inPostgres(databaseUrl, "UPDATE schema_admits SET oldest = '9999'");
     const newer = await failure(program, { token, database_url: databaseUrl });
-    assert.match(String(newer.detail), /for a newer Troupe/);
+    assert.match(String(newer.detail), /for Troupe 0\.1\.0 and newer/);
     await inPostgres(databaseUrl, "UPDATE schema_admits SET oldest = ''");
     await createJob(program, graph("n", [executor("n", ["true"])]));
     const full = assertProblem(await refused(program, { token, cluster_address: address }), 409, "conflict");

@@ -32,6 +32,34 @@ export const postgresMutations: readonly Mutation[] = [
     tests: ["src/store/sql/journal.test.ts"],
   },
   {
+    fault: "a program cannot read any more what a newer one has added columns to",
+    file: "src/store/postgres/database.ts",
+    search: "      names.renew();\n",
+    replacement: "",
+    tests: ["src/store/postgres/database.test.ts"],
+  },
+  {
+    fault: "rows of nodes are read with columns that a newer program has added",
+    file: "src/store/postgres/nodes.ts",
+    search: "const READ = `SELECT ${ROW} FROM nodes`;",
+    replacement: "const READ = `SELECT *, ${ROW} FROM nodes`;",
+    tests: ["src/store/postgres/database.test.ts"],
+  },
+  {
+    fault: "a program uses a schema that does not admit it",
+    file: "src/store/sql/admitted.ts",
+    search: "admits.oldest <= (known.at(-1) ??",
+    replacement: "admits.oldest >= (known.at(-1) ??",
+    tests: ["src/store/sqlite/database.test.ts"],
+  },
+  {
+    fault: "a column that the next version has added counts as damage",
+    file: "src/store/sqlite/row-checksum.ts",
+    search: "columns.slice(0, at)",
+    replacement: 'columns.filter((name) => name !== "checksum")',
+    tests: ["test/integration/adjacent-versions.test.ts"],
+  },
+  {
     fault: "two programs on PostgreSQL write on what both have read",
     file: "src/store/postgres/database.ts",
     search: "await db.executeQuery(LOCK_RECORDS);",
@@ -48,8 +76,8 @@ export const postgresMutations: readonly Mutation[] = [
   {
     fault: "a program too old for its PostgreSQL database uses it",
     file: "src/store/postgres/migrate.ts",
-    search: 'if (oldest <= (knownSteps().at(-1) ?? "")) return;',
-    replacement: "if (oldest !== null) return;",
+    search: "  checkAdmitted(server, rows[0], knownSteps());\n",
+    replacement: "",
     tests: ["src/store/postgres/database.test.ts"],
   },
   {

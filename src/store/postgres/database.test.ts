@@ -9,6 +9,7 @@ import { test } from "node:test";
 import { changes, message, next } from "../../../test/support/journal-records.ts";
 import { END_CONNECTIONS, inPostgres, onPostgres } from "../../../test/support/postgres.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
+import { programVersion } from "../../lib/version.ts";
 import type { Database } from "../sql/database.ts";
 import { sqlJobRecords } from "../sql/jobs.ts";
 import { openPostgres } from "./database.ts";
@@ -30,10 +31,12 @@ test("a newer schema is used while it admits this program, and refused when it d
     await (await openPostgres(url)).close();
     await inPostgres(url, "INSERT INTO schema_migrations VALUES ('9001-later.sql')");
     await (await openPostgres(url)).close();
-    await inPostgres(url, "UPDATE schema_admits SET oldest = '9001-later.sql'");
+    await inPostgres(url, "UPDATE schema_admits SET oldest = '9001-later.sql', version = '7.1.0'");
     await assert.rejects(openPostgres(url), {
       name: "StoreUnusable",
-      message: /is for a newer Troupe \(one that knows migration 9001-later\.sql\)/,
+      message: new RegExp(
+        `for Troupe 7.1.0 and newer .*9001-later.* this is Troupe ${programVersion()}. Start version 7.1.0 or`,
+      ),
     });
     await inPostgres(
       url,

@@ -4,7 +4,7 @@ import { StoreUnusable } from "../sql/database.ts";
 import { NOW } from "../sql/database-clock.ts";
 import { BEGIN, configOf, serverOf } from "./connection.ts";
 import { explain } from "./errors.ts";
-import { checkAdmitted, checkServer } from "./migrate.ts";
+import { checkSchema, checkServer } from "./migrate.ts";
 
 const COMMITS = 5;
 /** How long the server may take for an answer. */
@@ -82,7 +82,7 @@ export async function examineCluster(url: string, isPooled: boolean): Promise<Ex
       throw new StoreUnusable(
         "No cluster of this version uses the database: start its first node with SVC_DATABASE_URL.",
       );
-    await checkAdmitted(client, server);
+    await checkSchema(client, server);
     const { rows } = await client.query<{ sealing_key_id: string }>("SELECT sealing_key_id FROM cluster");
     const nodes = await client.query<{ address: string }>(
       `SELECT address FROM nodes WHERE lease_until > ${NOW} AND address IS NOT NULL ORDER BY name`,

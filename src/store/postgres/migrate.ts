@@ -1,11 +1,11 @@
 // The schema of a PostgreSQL database: numbered files, forward only, run at start by one program at a time.
 //
 // - A migration only adds. What is no longer used goes one version later, so that two adjacent versions work together.
-// - The database names the oldest migration that a program must know to use it: an older program is refused, a newer
-//   database alone is no reason to.
+// - A program that is older than the schema is refused only when the schema does not admit it (sql/admitted.ts).
 
 import { readdirSync, readFileSync } from "node:fs";
 import type pg from "pg";
+import { type Admits, checkAdmitted } from "../sql/admitted.ts";
 import { StoreUnusable } from "../sql/database.ts";
 
 const MIGRATIONS = new URL("./migrations/", import.meta.url);
@@ -44,7 +44,7 @@ export async function migrate(client: pg.ClientBase, server: string): Promise<vo
       await client.query(readFileSync(new URL(name, MIGRATIONS), "utf8"));
       await client.query("INSERT INTO schema_migrations VALUES ($1)", [name]);
     }
-    await checkAdmitted(client, server);
+    await checkSchema(client, server);
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK").catch(() => {});
@@ -59,13 +59,9 @@ function knownSteps(): readonly string[] {
 }
 
 /** @throws StoreUnusable when only newer programs may use the database */
-export async function checkAdmitted(client: pg.ClientBase, server: string): Promise<void> {
-  const { rows } = await client.query<{ oldest: string }>("SELECT oldest FROM schema_admits");
-  const oldest = rows[0]?.oldest ?? "";
-  if (oldest <= (knownSteps().at(-1) ?? "")) return;
-  throw new StoreUnusable(
-    `The database ${server} is for a newer Troupe (one that knows migration ${oldest}). Start the newer version.`,
-  );
+export async function checkSchema(client: pg.ClientBase, server: string): Promise<void> {
+  const { rows } = await client.query<Admits>("SELECT * FROM schema_admits");
+  checkAdmitted(server, rows[0], knownSteps());
 }
 
 /** @throws StoreUnusable when it is one that this program cannot use */

@@ -302,6 +302,11 @@ export interface Schema {
     waiting_bytes: number;
     throttled_until: number | null;
   };
+  schema_admits: {
+    id: number;
+    oldest: string;
+    version: string;
+  };
   schema_migrations: {
     name: string;
   };

@@ -11,6 +11,7 @@ import { after, test } from "node:test";
 import { changes } from "../../../test/support/journal-records.ts";
 import { newTally } from "../../engine/tally.ts";
 import { ownTrace } from "../../engine/trace.ts";
+import { programVersion } from "../../lib/version.ts";
 import { openHome } from "../home.ts";
 import { StoreUnusable } from "../sql/database.ts";
 import { sqlJobRecords } from "../sql/jobs.ts";
@@ -194,15 +195,18 @@ test("of older outputs of one producer and name all but the newest become artifa
   await database.close();
 });
 
-test("an older program refuses a newer schema, and names the migration it does not know", async () => {
+test("a newer schema is used while it admits this program, and refused when it does not", async () => {
   const file = newFile();
   await openSqlite(file).close();
-  const db = new DatabaseSync(file);
+  using db = new DatabaseSync(file);
   db.exec("INSERT INTO schema_migrations (name) VALUES ('9999-from-the-future.sql')");
-  db.close();
+  await openSqlite(file).close();
+  db.exec("UPDATE schema_admits SET oldest = '9999-from-the-future.sql', version = '7.1.0'");
   assert.throws(() => openSqlite(file), {
     name: "StoreUnusable",
-    message: /newer Troupe.*9999-from-the-future/,
+    message: new RegExp(
+      `for Troupe 7.1.0 and newer .*9999-from-the-future.* this is Troupe ${programVersion()}. Start version 7.1.0 or`,
+    ),
   });
 });
 

@@ -25,6 +25,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { Kysely, SqliteDialect, type SqliteStatement } from "kysely";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import type { Page } from "../../lib/page.ts";
+import { type Admits, checkAdmitted } from "../sql/admitted.ts";
 import { type Database, StoreUnusable } from "../sql/database.ts";
 import type { Schema } from "../sql/schema.generated.ts";
 import { CommitCounter, commitCountFile, type MissingCommits, missingCommits } from "./commit-counter.ts";
@@ -63,8 +64,8 @@ export interface OpenOptions {
  * Opens the database file, creates it if needed, and migrates it.
  *
  * @param file path of the database, or ":memory:"
- * @throws StoreUnusable when the file is no database, is damaged, lacks acknowledged commits, is locked, or was written by
- *   a newer program
+ * @throws StoreUnusable when the file is no database, is damaged, lacks acknowledged commits, is locked, or admits
+ *   newer programs only
  */
 export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatabase {
   const { connection, counter, missing, endedUncleanly } = connect(file, options);
@@ -192,7 +193,7 @@ function connect(file: string, { acceptDataLoss = false }: OpenOptions) {
       // The first one counts only for a database that is still empty (free-space.ts).
       "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -8192; PRAGMA foreign_keys = ON",
     );
-    migrate(connection);
+    migrate(connection, file);
     connection.exec("PRAGMA synchronous = NORMAL");
     const path = file === ":memory:" ? null : commitCountFile(file);
     return { connection, counter: new CommitCounter(connection, path), missing, endedUncleanly };
@@ -240,32 +241,28 @@ function mustBeWritable(file: string): void {
   }
 }
 
-/** The migrations of the newest schema, in their order. */
+/** The migrations of this program's schema, in their order. */
 export function knownMigrations(): readonly string[] {
   return readdirSync(MIGRATIONS)
     .filter((name) => /^\d{4}-.*\.sql$/.test(name))
     .sort();
 }
 
-function migrate(connection: DatabaseSync): void {
+function migrate(connection: DatabaseSync, file: string): void {
   const steps = knownMigrations();
   connection.exec("BEGIN IMMEDIATE");
   try {
     connection.exec("CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY)");
     const rows = connection.prepare("SELECT name FROM schema_migrations ORDER BY name").all();
     const applied = new Set(rows.map((row) => String(row.name)));
-    const newer = [...applied].find((name) => !steps.includes(name));
-    if (newer !== undefined) {
-      throw new StoreUnusable(
-        `The database was written by a newer Troupe (migration ${newer} is not known here). Start the newer version, or use another SVC_HOME.`,
-      );
-    }
     const record = connection.prepare("INSERT INTO schema_migrations (name) VALUES (?)");
     for (const name of steps) {
       if (applied.has(name)) continue;
       connection.exec(readFileSync(new URL(name, MIGRATIONS), "utf8"));
       record.run(name);
     }
+    const [admits] = connection.prepare("SELECT * FROM schema_admits").all() as unknown as Admits[];
+    checkAdmitted(file, admits, steps);
     // Written at every start, so that a file or a disk that takes no writes is noticed here, and not by the first job.
     connection.exec(`PRAGMA user_version = ${steps.length}`);
     connection.exec("COMMIT");
