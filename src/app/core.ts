@@ -280,6 +280,7 @@ export async function openCore(
     records: retentionRecords,
     cleanup,
     limits: { olderThanDays: config.retentionDays, bytesMax: config.retentionBytesMax },
+    filesAreShared: config.blobUrl !== null,
     blobPages: () => blobs.pages(),
     leftovers: homeLeftovers({
       home: home.path,

@@ -69,4 +69,6 @@ export interface RetentionRecords {
   isSnapshotNamed(fingerprint: string, without: EndPosition | null): Promise<boolean>;
   /** Whether there is a run of this id, in the runtime or in the gateway. */
   isRunThere(runId: string): Promise<boolean>;
+  /** Whether there is nothing yet that files could belong to. */
+  isUnused(): Promise<boolean>;
 }

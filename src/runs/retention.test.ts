@@ -168,6 +168,18 @@ test("what nothing names is kept while it is most of the home, until a request c
   assert.equal((await s.retention.collect(asked)).needsConfirmation, false);
 });
 
+test("of a store that others use, an unused program removes nothing: it may be about to join their cluster", async () => {
+  await using s = await retentionScene({ filesAreShared: true });
+  await s.blobs.putBytes(Buffer.from("of the cluster"));
+  s.pass(2 * DAY_MS);
+  const asked = { limits: keepAll, isPreview: false };
+  assert.equal((await s.retention.collect(asked)).blobs.count, 0);
+  assert.equal((await s.retention.collect({ ...asked, isPreview: true })).blobs.count, 0);
+  assert.equal((await s.retention.collect({ ...asked, isPreview: true, isConfirmed: true })).blobs.count, 1);
+  await s.ended("own", HOUR_MS, { history: 1, artifact: "own" });
+  assert.equal((await s.retention.collect(asked)).blobs.count, 1);
+});
+
 test("what another program has removed the rows of needs no confirmation, also when it is most of the home", async () => {
   await using s = await retentionScene();
   await s.ended("known", HOUR_MS, { history: 1, artifact: "known" });

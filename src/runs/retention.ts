@@ -62,6 +62,8 @@ export interface RetentionPorts {
   readonly records: RetentionRecords;
   readonly cleanup: Cleanup;
   readonly limits: RetentionLimits;
+  /** Whether files are in a store that other programs use too, or may use. */
+  readonly filesAreShared: boolean;
   /** The hashes of all blobs on disk, a page at a time. */
   readonly blobPages: () => AsyncIterable<readonly string[]>;
   readonly leftovers: {
@@ -184,7 +186,8 @@ export class Retention {
   }): Promise<RetentionReport> {
     const { limits, isPreview, isConfirmed } = request;
     const cutRequest = this.#cutRequest(limits);
-    let suspicious = request.isWalk && !isConfirmed ? await this.#mostUnnamed() : null;
+    const mayWalk = request.isWalk && (isConfirmed || !(await this.#mayJoin()));
+    let suspicious = mayWalk && !isConfirmed ? await this.#mostUnnamed() : null;
     let noted = NONE;
     if (suspicious !== null && !isPreview) {
       // Other nodes may have noted it for this one: then it is not because of a wrong database.
@@ -193,7 +196,7 @@ export class Retention {
       if (suspicious !== null) this.#ports.log.warn({ ...suspicious }, ASKS_FOR_CONFIRMATION);
     }
     const needsConfirmation = suspicious !== null;
-    const isWalk = request.isWalk && (isPreview || !needsConfirmation);
+    const isWalk = mayWalk && (isPreview || !needsConfirmation);
     // Before the runs: what they leave is noted, and no leftover.
     const leftovers = isWalk ? await this.#removeLeftovers(isPreview) : NONE;
     const cut = await findCut(this.#ports.records, cutRequest, this.#step);
@@ -207,6 +210,12 @@ export class Retention {
     const found = { runs, blobs: sum(noted, unnamed), bundles, leftovers };
     if (!isPreview) this.#count(found);
     return { limits, isPreview, ...found, needsConfirmation };
+  }
+
+  /** The files of a program that is still to join a cluster are the cluster's, and its database names none of them. */
+  async #mayJoin(): Promise<boolean> {
+    const { filesAreShared, records } = this.#ports;
+    return filesAreShared && (await records.isUnused());
   }
 
   /** What a walk would remove, if that is most of the home, for no other reason than that nothing names it. */

@@ -198,6 +198,13 @@ export const homesMutations: readonly Mutation[] = [
     tests: ["src/runs/retention.test.ts"],
   },
   {
+    fault: "a program that is to join a cluster removes the files of it",
+    file: "src/runs/retention.ts",
+    search: "return filesAreShared && (await records.isUnused());",
+    replacement: "return false;",
+    tests: ["src/runs/retention.test.ts"],
+  },
+  {
     fault: "a program tells other nodes of none of its files",
     file: "src/app/node-door.ts",
     search: "bytes: parts.files?.source ?? null,",

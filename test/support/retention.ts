@@ -31,7 +31,11 @@ export type RetentionScene = Awaited<ReturnType<typeof retentionScene>>;
  * @param given.mustRemove asked before a folder of this name is removed; throws what the system would
  */
 export async function retentionScene(
-  given: { readonly limits?: RetentionLimits; readonly mustRemove?: (name: string) => void } = {},
+  given: {
+    readonly limits?: RetentionLimits;
+    readonly filesAreShared?: boolean;
+    readonly mustRemove?: (name: string) => void;
+  } = {},
 ) {
   const mustRemove = given.mustRemove ?? (() => {});
   const home = await mkdtemp(join(tmpdir(), "troupe-retention-"));
@@ -83,6 +87,7 @@ export async function retentionScene(
     records: retentionRecords,
     cleanup,
     limits: given.limits ?? keepAll,
+    filesAreShared: given.filesAreShared ?? false,
     blobPages: () => blobs.pages(),
     leftovers: homeLeftovers({
       home,

@@ -2,6 +2,7 @@
 
 import { type SqlBool, sql } from "kysely";
 import type { EndPosition } from "../../runs/retention-records.ts";
+import { CONTENT_TABLES } from "../content-tables.ts";
 import type { Database } from "./database.ts";
 import { BEHIND_ALL_IDS, query } from "./query.ts";
 
@@ -123,4 +124,13 @@ export async function runsThere(database: Database, runIds: readonly string[]): 
     .compile();
   const rows = await database.read<{ run_id: string }>(text, parameters);
   return new Set(rows.map(({ run_id: runId }) => runId));
+}
+
+/** Whether the database has nothing yet that files could belong to. */
+export async function isUnused(database: Database): Promise<boolean> {
+  for (const table of Object.keys(CONTENT_TABLES)) {
+    const rows = await database.read(`SELECT 1 AS one FROM ${table} LIMIT 1`, []);
+    if (rows.length > 0) return false;
+  }
+  return true;
 }

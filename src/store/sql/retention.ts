@@ -5,7 +5,7 @@ import type { EndPosition, RetentionRecords } from "../../runs/retention-records
 import type { Database } from "./database.ts";
 import { deleteJobRows, garbageRecords } from "./garbage.ts";
 import { atMost, query } from "./query.ts";
-import { isBlobNamed, isRunThere, isSnapshotNamed } from "./references.ts";
+import { isBlobNamed, isRunThere, isSnapshotNamed, isUnused } from "./references.ts";
 import type { Schema } from "./schema.generated.ts";
 
 /** Characters of inputs and results deleted in one transaction; at least one run is deleted. */
@@ -168,6 +168,7 @@ export function sqlRetentionRecords(database: Database): RetentionRecords {
     isBlobNamed: (sha256, without) => isBlobNamed(database, sha256, without),
     isSnapshotNamed: (fingerprint, without) => isSnapshotNamed(database, fingerprint, without),
     isRunThere: (runId) => isRunThere(database, runId),
+    isUnused: () => isUnused(database),
   };
 }
 

@@ -2,16 +2,8 @@
 
 import { existsSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { CONTENT_TABLES } from "../content-tables.ts";
 import { contentOf, databaseFile } from "../home.ts";
-
-/** What people call the rows of each table. */
-const TABLES = {
-  jobs: "jobs",
-  job_definitions: "jobs",
-  runs: "runs",
-  bundles: "bundles",
-  blueprints: "added blueprints",
-} as const;
 
 /** @returns what is there, for people; empty for a home in which nothing was begun */
 export function homeContent(home: string): readonly string[] {
@@ -20,7 +12,7 @@ export function homeContent(home: string): readonly string[] {
   if (!existsSync(file)) return [...content];
   const connection = new DatabaseSync(file, { readOnly: true });
   try {
-    for (const [table, name] of Object.entries(TABLES))
+    for (const [table, name] of Object.entries(CONTENT_TABLES))
       if (connection.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() !== undefined) content.add(name);
   } finally {
     connection.close();
