@@ -10,6 +10,14 @@ const settings: readonly OptionSpec[] = [
   option("--jitter SECONDS", "Put off each start by a random time of up to so long. Default: 0."),
   option("--at TIME", "Once, at this time."),
   option("--in DURATION", "Once, so long from now."),
+  option("--on TYPE", "When an event of this type comes (troupe triggers emit), such as run.completed."),
+  option(
+    "--where CONDITION",
+    'Only events of --on that pass: "/payload/size gt 10", "/payload/path prefix /srv/", "/source eq a"; may be repeated.',
+  ),
+  option("--debounce SECONDS", "One run for the last of several events, once none has come for so long."),
+  option("--throttle SECONDS", "After the start of a run, events start none for so long."),
+  option("--batch N/SECONDS", "One run for N events, or for those that have come within SECONDS: 100/60."),
   option("--name NAME", "The schedule's display name. Default: its rule in plain English."),
   { ...input, help: "JSON file with the body that each run's entrypoints get; - reads stdin." },
   option(
@@ -36,13 +44,13 @@ const times =
 
 export const schedules: CommandGroup = {
   name: "schedules",
-  summary: "Start runs of a job by a rule: again and again, or once at a time.",
+  summary: "Start runs of a job by a rule: again and again, once at a time, or when an event comes.",
   commands: [
     command({
       usage: "schedules list",
       summary: "List the schedules, newest first.",
       options: [
-        option("--kind KIND", "Only those that are cron or delayed."),
+        option("--kind KIND", "Only those that are cron, delayed or event."),
         option("--status STATUS", "Only those that are active, paused, completed or failed."),
         option("--job JOB-ID", "Only those of this job."),
         limit,
@@ -57,6 +65,7 @@ export const schedules: CommandGroup = {
       details: [
         times,
         "What the runs are given is checked now, as if one began.",
+        'A value {"$event": "/payload/path"} in --input becomes what is there in the event.',
         'Example: troupe schedules create job_01m7yts80q --cron "30 7 * * *" --timezone Europe/Berlin',
       ],
       options: [

@@ -6,6 +6,7 @@ import { command, help, json, option } from "./catalogue-options.ts";
 import { resource } from "./catalogue-resource.ts";
 import { runEntries, runtimeEntries } from "./catalogue-runs.ts";
 import { schedules } from "./catalogue-schedules.ts";
+import { triggers } from "./catalogue-triggers.ts";
 import type { CatalogueEntry, CatalogueSection, OptionSpec } from "./command.ts";
 
 const servingOptions: readonly OptionSpec[] = [
@@ -128,7 +129,7 @@ export const sections: readonly CatalogueSection[] = [
   { title: "Serve", entries: serving },
   {
     title: "Work with the gateway",
-    entries: [...runEntries, schedules, ...blueprintEntries, node, resource],
+    entries: [...runEntries, schedules, ...blueprintEntries, node, resource, triggers],
   },
   { title: "Work with the runtime API", entries: runtimeEntries },
   { title: "On this machine", entries: local },

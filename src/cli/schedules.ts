@@ -1,7 +1,10 @@
 // `troupe schedules …`: rules by which runs of a job are started.
 
 import type { Schedule, SchedulePatch } from "../../sdk/src/index.ts";
-import { missedPolicies, overlapPolicies, scheduleStates } from "../schedules/records.ts";
+import { parseJson } from "../engine/json.ts";
+import { limits } from "../engine/limits.ts";
+import { type FilterOp, filterOps } from "../schedules/event-filter.ts";
+import { missedPolicies, overlapPolicies, scheduleKinds, scheduleStates } from "../schedules/records.ts";
 import { type Call, printAnswer, UsageError } from "./command.ts";
 import { checkedId, idOf } from "./ids.ts";
 import { durationMs, overridesOf, readObject } from "./input.ts";
@@ -24,7 +27,7 @@ const rowStyles: Readonly<Partial<Record<Schedule["status"], Style>>> = {
 export async function list(call: ServerCall): Promise<number> {
   const job = call.text("job");
   const query = {
-    kind: oneOf(call, "kind", ["cron", "delayed"]),
+    kind: oneOf(call, "kind", scheduleKinds),
     status: oneOf(call, "status", scheduleStates),
     job_id: job === null ? undefined : checkedId(job, "job"),
   };
@@ -48,8 +51,8 @@ export async function list(call: ServerCall): Promise<number> {
 export async function create(call: ServerCall): Promise<number> {
   const target = targetOf(call);
   const rule = ruleOf(call);
-  if (rule.cron?.expressions === undefined && rule.delayed === undefined)
-    throw new UsageError("When? Give --cron EXPR, --at TIME or --in DURATION.");
+  if (rule.cron?.expressions === undefined && rule.delayed === undefined && rule.event?.type === undefined)
+    throw new UsageError("When? Give --cron EXPR, --at TIME, --in DURATION or --on TYPE.");
   const schedule = await call.client.schedules.create({ ...target, ...rule, ...settingsOf(call) });
   if (!call.flag("json")) call.terminal.note(`${cleanText(schedule.description)}. ${nextText(schedule)}`);
   return printAnswer(call, schedule, () => cleanText(schedule.schedule_id));
@@ -108,7 +111,7 @@ function targetOf(call: Call) {
 }
 
 /** What is said of the rule: all of it, or some of it when it is changed. */
-function ruleOf(call: Call): Pick<SchedulePatch, "cron" | "delayed"> {
+function ruleOf(call: Call): Pick<SchedulePatch, "cron" | "delayed" | "event"> {
   const expressions = call.texts("cron");
   const cron = {
     ...(expressions.length > 0 && { expressions }),
@@ -116,11 +119,45 @@ function ruleOf(call: Call): Pick<SchedulePatch, "cron" | "delayed"> {
     ...given("jitter_seconds", secondsOf(call, "jitter")),
   };
   const delayed = { ...given("at", timeOf(call, "at")), ...given("delay_seconds", delayOf(call)) };
-  const [hasCron, hasDelayed] = [cron, delayed].map((part) => Object.keys(part).length > 0);
+  const event = eventOf(call);
+  const [hasCron, hasDelayed, hasEvent] = [cron, delayed, event].map((part) => Object.keys(part).length > 0);
+  if (hasEvent && (hasCron || hasDelayed))
+    throw new UsageError("--on and what goes with it are for events, and --cron, --at and --in for times.");
   if (hasCron && hasDelayed)
     throw new UsageError("--at and --in are for one run, and --cron, --timezone and --jitter for many.");
   if (Object.keys(delayed).length > 1) throw new UsageError("--at and --in name one time: give one of them.");
-  return { ...(hasCron && { cron }), ...(hasDelayed && { delayed }) };
+  return { ...(hasCron && { cron }), ...(hasDelayed && { delayed }), ...(hasEvent && { event }) };
+}
+
+function eventOf(call: Call): NonNullable<SchedulePatch["event"]> {
+  const conditions = call.texts("where");
+  return {
+    ...given("type", call.text("on")),
+    ...(conditions.length > 0 && { filters: conditions.map(filterOf) }),
+    ...orNone(call, "debounce_seconds", "debounce", () => secondsOf(call, "debounce")),
+    ...orNone(call, "throttle_seconds", "throttle", () => secondsOf(call, "throttle")),
+    ...orNone(call, "batch", "batch", () => batchOf(call)),
+  };
+}
+
+/** `/payload/size gt 10`: a value that is JSON is that JSON, and any other one is a text. */
+function filterOf(condition: string) {
+  const [, path = "", op = "", text = ""] = /^(\S*) (\w+)(?: (.+))?$/s.exec(condition) ?? [];
+  if (!filterOps.includes(op as FilterOp))
+    throw new UsageError(
+      `--where ${JSON.stringify(cleanText(condition))} is not PATH OP VALUE, with one of ${filterOps.join(", ")}: --where "/payload/size gt 10"`,
+    );
+  const parsed = parseJson(text, limits.jsonDepthMax);
+  const value = text === "" ? {} : { value: parsed === null ? text : parsed.value };
+  return { path, op: op as FilterOp, ...value };
+}
+
+function batchOf(call: Call): { readonly max: number; readonly seconds: number } | null {
+  const text = call.text("batch");
+  if (text === null) return null;
+  const [, max, seconds] = /^(\d{1,4})\/(\d{1,5})$/.exec(text) ?? [];
+  if (max !== undefined && seconds !== undefined) return { max: Number(max), seconds: Number(seconds) };
+  throw new UsageError("--batch needs events and seconds: --batch 100/60");
 }
 
 function settingsOf(call: Call) {
@@ -182,8 +219,9 @@ function timeOf(call: Call, option: string): string | null {
 
 // ---------------------------------------------------------------------------------- what is shown
 
-function nextText({ status, next_runs: [next] }: Schedule): string {
+function nextText({ status, kind, next_runs: [next] }: Schedule): string {
   if (status === "paused") return "It is paused.";
+  if (status === "active" && kind === "event") return "It waits for events.";
   return next === undefined ? "No run will be started." : `Next: ${localTime(next)}.`;
 }
 

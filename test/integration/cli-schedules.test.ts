@@ -125,7 +125,7 @@ describe("troupe schedules create", () => {
     assert.match(await refused("create", ...cron), /id of a job or --blueprint ID, one of them/);
     assert.match(await refused("create", jobId, "--blueprint", "digest", ...cron), /one of them/);
     assert.match(await refused("create", "run_1", ...cron), /run_1 is the id of a run.+`troupe jobs`/);
-    assert.match(await refused("create", jobId), /--cron EXPR, --at TIME or --in DURATION/);
+    assert.match(await refused("create", jobId), /--cron EXPR, --at TIME, --in DURATION or --on TYPE/);
     assert.match(await refused("create", jobId, "--timezone", "UTC"), /--cron EXPR, --at TIME/);
     assert.match(await refused("create", jobId, "--in", "2h", ...cron), /--at and --in are for one run/);
     assert.match(
@@ -174,7 +174,10 @@ describe("troupe schedules", () => {
     assert.match((await done("--all")).out, new RegExp(`^${id} +active +in \\d.+Weekly report`, "m"));
     assert.equal(JSON.parse((await done("list", "--status", "paused", "--json")).out).length, 0);
     assert.match((await done("list", "--job", "job_none")).err, /No schedules/);
-    assert.match(await refused("list", "--kind", "event"), /--kind: "event" is not one of cron, delayed/);
+    assert.match(
+      await refused("list", "--kind", "none"),
+      /--kind: "none" is not one of cron, delayed, event/,
+    );
   });
 
   test("dispatch prints the id of the run that it starts, and show tells of it", async () => {

@@ -192,6 +192,11 @@ export const triggerEventMutations: readonly Mutation[] = [
   },
   ...runEnds,
   ...runtimeDoor,
+  at("src/cli/schedules.ts", ["test/integration/cli-triggers.test.ts"])(
+    "a condition is sent with every value as a text",
+    "parsed === null ? text : parsed.value };\n  return { path",
+    "text };\n  return { path",
+  ),
   step("a circle of runs goes on for ever", "event.depth >= DEPTH_MAX", "false"),
   {
     fault: "two events have one run",
