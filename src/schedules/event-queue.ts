@@ -62,7 +62,8 @@ export class EventQueue<Writes extends SchedulerWrites> {
         await writes.schedules.save(step.next);
         return withoutRun(step.next);
       }
-      const oldest = await writes.events.waitingSeqs(scheduleId, events.length);
+      const oldest = await writes.events.waitingSeqs(scheduleId, Math.max(1, events.length));
+      if (oldest.length === 0) throw new Error(`Schedule ${scheduleId} counts events that do not wait.`);
       if (events.length === 0 || events.some(({ seq }, i) => seq !== oldest[i])) return "changed";
       const { throughSeq, ...taken } = takenOf(events);
       if (insert === null || step.kind === "skips") {
