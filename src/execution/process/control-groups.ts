@@ -84,10 +84,10 @@ export class ControlGroups {
     return this.#version?.enforcement ?? "none";
   }
 
-  /** @returns null when nothing is enforced, or there is nothing to enforce */
+  /** @returns null when nothing is enforced of what is asked for */
   async make(demand: Amounts): Promise<ControlGroup | null> {
     const version = this.#version;
-    if (version === null || demand.memoryBytes + demand.cpuMillis === 0) return null;
+    if (version === null) return null;
     const { memory, cpu } = version;
     const name = `troupe-${this.#parts.pid}-${++this.#made}`;
     const quotaUs = Math.max(QUOTA_US_MIN, Math.round((demand.cpuMillis / 1_000) * PERIOD_US));
@@ -231,6 +231,11 @@ export class ControlGroups {
     }
     this.#left.push(...left);
   }
+}
+
+/** Whether something is asked for that a group could hold a command to. */
+export function mayBeKept(demand: Amounts | null): boolean {
+  return demand !== null && demand.memoryBytes + demand.cpuMillis > 0;
 }
 
 export interface ControlGroup {

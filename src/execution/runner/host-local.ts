@@ -23,7 +23,7 @@ import { AttemptOutput, redactActions } from "../output/attempt-output.ts";
 import { logEvent } from "../output/event-stream.ts";
 import { growingRedactor, type Redactor, Redactors, secretsOf } from "../output/redaction.ts";
 import type { NamedOutput } from "../output/result.ts";
-import { type ControlGroup, type ControlGroups, joining } from "../process/control-groups.ts";
+import { type ControlGroup, type ControlGroups, joining, mayBeKept } from "../process/control-groups.ts";
 import { requireExecutable } from "../process/executable.ts";
 import { SpawnerLost } from "../process/spawner.ts";
 import {
@@ -162,7 +162,7 @@ export class HostLocalRunner {
   /** What keeps the command within the resources that are its own. */
   async #groupFor({ task, config }: Attempt) {
     const none = { value: null, async [Symbol.asyncDispose]() {} };
-    if (config.demand === null) return none;
+    if (config.demand === null || !mayBeKept(config.demand)) return none;
     try {
       const value = await this.#tools.groups.make(config.demand);
       return { value, [Symbol.asyncDispose]: async () => value?.remove() };
@@ -209,7 +209,7 @@ export class HostLocalRunner {
       usage,
       ...output.carried(),
       durationMs: Math.round(performance.now() - startedAtMs),
-      ...(config.demand !== null && {
+      ...(mayBeKept(config.demand) && {
         enforcement: group === null ? "none" : this.#tools.groups.enforcement,
       }),
     };

@@ -79,8 +79,10 @@ test("a command with resources of its own starts and fails as any other", async 
   assert.match(locked.kind === "failed" ? locked.message : "", /may not be executed/);
 });
 
-test("a command without resources of its own is in no group", async () => {
+test("a command without memory or cores of its own is in no group, and nothing is told of that", async () => {
   await using runner = await fixture();
-  const outcome = await runner.run({ config: executorConfig({ command: ["true"] }) });
-  assert.equal(commandOf(outcome).enforcement, undefined);
+  for (const demand of [null, { ...demandOf(0), gpus: 1, diskBytes: MiB }]) {
+    const outcome = await runner.run({ config: executorConfig({ command: ["true"], demand }) });
+    assert.equal(commandOf(outcome).enforcement, undefined);
+  }
 });
