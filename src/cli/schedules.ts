@@ -3,6 +3,7 @@
 import type { Schedule, SchedulePatch } from "../../sdk/src/index.ts";
 import { parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
+import { isCalendarDay } from "../lib/dates.ts";
 import { type FilterOp, filterOps } from "../schedules/event-filter.ts";
 import { missedPolicies, overlapPolicies, scheduleKinds, scheduleStates } from "../schedules/records.ts";
 import { type Call, printAnswer, UsageError } from "./command.ts";
@@ -211,7 +212,7 @@ function timeOf(call: Call, option: string): string | null {
   const text = call.text(option);
   if (text === null) return null;
   const ms = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}/.test(text) ? Date.parse(text) : Number.NaN;
-  if (!Number.isNaN(ms)) return new Date(ms).toISOString();
+  if (!Number.isNaN(ms) && isCalendarDay(text)) return new Date(ms).toISOString();
   throw new UsageError(
     `--${option}: ${JSON.stringify(cleanText(text))} is not a time. Use 2026-12-01T07:30 or 2026-12-01T07:30:00Z.`,
   );

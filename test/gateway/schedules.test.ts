@@ -190,6 +190,7 @@ describe("POST /schedules", () => {
     ["a limit above the highest", { cron: DAILY, catchup_limit: 101 }, ["/catchup_limit"]],
     ["no runs", { cron: DAILY, max_runs: 0 }, ["/max_runs"]],
     ["no failures", { cron: DAILY, pause_after_failures: 0 }, ["/pause_after_failures"]],
+    ["a day that no calendar has", { cron: DAILY, until: "2199-02-29T00:00:00Z" }, ["/until"]],
     ["an end that is over", { cron: DAILY, until: "2020-01-01T00:00:00Z" }, [""]],
     ["a name without a character", { cron: DAILY, name: "" }, ["/name"]],
     ["inputs that are no object", { cron: DAILY, inputs: [] }, ["/inputs"]],

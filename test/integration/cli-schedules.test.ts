@@ -138,6 +138,7 @@ describe("troupe schedules create", () => {
     const wrong = [
       ["--at", "tomorrow", /--at: "tomorrow" is not a time/],
       ["--at", "2199-13-45T07:30", /--at: .+ is not a time/],
+      ["--at", "2199-02-29T07:30", /--at: .+ is not a time/],
       ["--in", "soon", /--in: "soon" is not a duration/],
       ["--jitter", "x", /--jitter needs a whole number of seconds/],
       ["--overlap", "queue", /--overlap: "queue" is not one of skip, allow, queue_one, cancel_previous/],

@@ -28,6 +28,13 @@ const starts = (fault: string, search: string, replacement: string): Mutation =>
 });
 
 export const scheduleMutations: readonly Mutation[] = [
+  {
+    fault: "February 31 is March 3",
+    file: "src/lib/dates.ts",
+    search: "day.getUTCDate() === Number(text.slice(8, 10))",
+    replacement: "!Number.isNaN(day.getTime())",
+    tests: ["test/gateway/schedules.test.ts", "test/integration/cli-schedules.test.ts"],
+  },
   scheduler(
     "a start that was prepared for an older version of a schedule is made",
     "now === null || now.version !== schedule.version",
