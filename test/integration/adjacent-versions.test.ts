@@ -88,8 +88,10 @@ test("nodes of two adjacent versions work in one cluster, and take over each oth
     await ofNew.open();
     assert.equal((await ended(old, ofNew.runId)).run.status, "completed");
     await readAll(old);
+  } catch (error) {
+    for (const program of programs) t.diagnostic(program.output());
+    throw error;
   } finally {
-    if (!t.passed) for (const program of programs) t.diagnostic(program.output());
     await Promise.all(programs.map((program) => program.kill()));
     await Promise.all(Object.values(homes).map((home) => rm(home, { recursive: true })));
     await inPostgres(url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public");
