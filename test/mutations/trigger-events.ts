@@ -4,6 +4,7 @@ import type { Mutation } from "./mutation.ts";
 
 const simulation = ["test/simulation/schedules.test.ts"];
 const gateway = ["test/gateway/trigger-events.test.ts"];
+const unit = ["src/schedules/trigger-events.test.ts"];
 const contract = ["src/store/sql/trigger-events.test.ts"];
 
 const at =
@@ -93,7 +94,7 @@ export const triggerEventMutations: readonly Mutation[] = [
       "const known = eventId === null ? null : await writes.events.event(eventId);",
       "const known = null;",
     ),
-    tests: gateway,
+    tests: unit,
   },
   events(
     "an event whose run cannot begin at once is forgotten",

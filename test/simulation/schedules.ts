@@ -178,6 +178,8 @@ export class ScheduleWorld {
     await this.records.write((writes) => writes.insertJob(JOB));
     for (const name of ["a", "b"]) this.#start(name);
     for (let n = 0; n < 6; n++) this.#timeline.plan(this.random.below(60_000), null, () => void this.make());
+    // Whose due times come again at the end.
+    this.#timeline.plan(60_000, null, () => void this.make(undefined, "allow"));
     this.#events.start();
     this.#timeline.plan(500, null, () => void this.#endRuns());
     this.#timeline.plan(20_000, null, () => this.#trouble());
@@ -213,14 +215,17 @@ export class ScheduleWorld {
   }
 
   /** A person makes a schedule. @returns null when it is not known whether it is there */
-  async make(rule: Rule = this.#timeRule()): Promise<Schedule | null> {
+  async make(
+    rule: Rule = this.#timeRule(),
+    overlap = this.random.pick(overlapPolicies),
+  ): Promise<Schedule | null> {
     const { random } = this;
     const settings: ScheduleSettings = {
       name: "n",
       rule,
       inputs: {},
       configOverrides: null,
-      overlap: random.pick(overlapPolicies),
+      overlap,
       missedPolicy: random.pick(missedPolicies),
       catchupLimit: random.pick([1, 3, 100]),
       untilMs: random.chance(0.1) ? this.nowMs + random.between(1, 3) * HOUR_MS : null,
