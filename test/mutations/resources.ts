@@ -192,9 +192,16 @@ export const resourceMutations: readonly Mutation[] = [
   {
     fault: "a host grants slots without the resources that were asked for with them",
     file: "src/cluster/tasks/host.ts",
-    search: "demand: demand === null ? null : checkedAmounts(demand),",
+    search: "demand: amounts,",
     replacement: "demand: null,",
     tests: ["src/cluster/tasks/cluster-tasks.test.ts"],
+  },
+  {
+    fault: "a request whose resources a host cannot read gets no answer, or slots without them",
+    file: "src/cluster/tasks/host.ts",
+    search: " || (amounts === null && demand !== null)",
+    replacement: "",
+    tests: ["src/cluster/tasks/host.test.ts"],
   },
   groups(
     "a command has swap beside its memory",

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { Timeline } from "../../../test/simulation/timeline.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import type { Envelope } from "../../engine/message.ts";
+import type { Amounts } from "../../engine/resources.ts";
 import { noActions, type TaskOutcome, type TaskRef, type TaskStart } from "../../engine/task-port.ts";
 import { PoolSlots } from "../../execution/pools.ts";
 import { TaskHost } from "./host.ts";
@@ -242,6 +243,18 @@ test("an owner that says no time is cut off, and what runs of it goes on", () =>
   owner.onFrame({ pong: 1 } as Pong);
   assert.ok(owner.isClosed);
   assert.deepEqual([stopped, errors], [[], []]);
+});
+
+test("a request whose resources cannot be read is refused, and so placed elsewhere", () => {
+  const { owner, slots } = started();
+  for (const cpuMillis of ["1000", -1, null]) {
+    const demand = { cpuMillis, memoryBytes: 0, diskBytes: 0, gpus: 0 } as Amounts;
+    owner.send({ kind: "request", key: "j/2/1", number: 7, pool: "default", slots: 1, demand });
+    const [answer] = owner.take();
+    assert.deepEqual(answer, { ...answer, message: { kind: "refused", key: "j/2/1", number: 7 } });
+  }
+  assert.ok(!owner.isClosed);
+  assert.equal(slots.snapshot().default?.in_use, 1);
 });
 
 test("a node that has no lease yet takes no owner", () => {

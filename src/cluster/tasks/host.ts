@@ -21,8 +21,8 @@ import type {
 import { nodeOf } from "../nodes.ts";
 import { type Frame, Link, WrongFrame } from "./link.ts";
 import {
+  amountsIn,
   type Connection,
-  checkedAmounts,
   type FromHost,
   type FromOwner,
   type Hello,
@@ -340,14 +340,15 @@ export class TaskHost implements TaskListener {
     switch (message.kind) {
       case "request": {
         const { key, number, pool, demand = null } = message;
+        const amounts = demand === null ? null : amountsIn(demand);
         session.keys.set(key, number);
-        if (this.#drainUntilMs !== null) {
+        if (this.#drainUntilMs !== null || (amounts === null && demand !== null)) {
           this.#refuse(session, key);
           return;
         }
         const grant = slots.request(foreignKey(session, key), pool, message.slots, "here", {
           ...noNeeds,
-          demand: demand === null ? null : checkedAmounts(demand),
+          demand: amounts,
         });
         if (grant.kind === "queued") session.waiting.add(key);
         else if (grant.kind === "granted") this.granted(foreignKey(session, key), grant.lease);

@@ -39,7 +39,7 @@ export type ToHost =
 
 export type ToOwner =
   | { readonly kind: "granted"; readonly key: string; readonly number: number; readonly lease: Lease }
-  /** The node has no such pool, or not as many slots. */
+  /** The node has no such pool, or not as many slots; or it cannot read what else is asked for. */
   | { readonly kind: "refused"; readonly key: string; readonly number: number }
   | { readonly kind: "events"; readonly ref: TaskRef; readonly events: readonly TaskEvent[] }
   | { readonly kind: "actions"; readonly ref: TaskRef; readonly actions: WorkerActions }
@@ -100,12 +100,8 @@ export function numberIn(value: unknown, name: string): number {
   throw new WrongFrame(`${name} is no number`);
 }
 
-/** Amounts in a frame. @throws WrongFrame */
-export function checkedAmounts({ cpuMillis, memoryBytes, diskBytes, gpus }: Amounts): Amounts {
-  return {
-    cpuMillis: numberIn(cpuMillis, "cpuMillis"),
-    memoryBytes: numberIn(memoryBytes, "memoryBytes"),
-    diskBytes: numberIn(diskBytes, "diskBytes"),
-    gpus: numberIn(gpus, "gpus"),
-  };
+/** Amounts in a message. @returns null when another version of the program has sent what are none to this one */
+export function amountsIn({ cpuMillis, memoryBytes, diskBytes, gpus }: Amounts): Amounts | null {
+  const amounts = { cpuMillis, memoryBytes, diskBytes, gpus };
+  return Object.values(amounts).every((one) => Number.isFinite(one) && one >= 0) ? amounts : null;
 }
