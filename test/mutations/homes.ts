@@ -198,6 +198,13 @@ export const homesMutations: readonly Mutation[] = [
     tests: ["src/runs/retention.test.ts"],
   },
   {
+    fault: "a database that is in use counts as unused",
+    file: "src/store/sql/references.ts",
+    search: "    if (rows.length > 0) return false;\n",
+    replacement: "",
+    tests: ["src/store/sql/retention.test.ts"],
+  },
+  {
     fault: "a program that is to join a cluster removes the files of it",
     file: "src/runs/retention.ts",
     search: "return filesAreShared && (await records.isUnused());",

@@ -93,6 +93,17 @@ function contract(test: ContractTest): void {
     assert.equal((await records.job("job_0001"))?.activeRuns, 0);
   });
 
+  test("a database is unused until it has a job, in either API, and again when that is removed", async (under) => {
+    const { retention, journal } = under;
+    assert.equal(await retention.isUnused(), true);
+    await journal.commit([changes({ jobId: "own", progress: endedAt(1) })]);
+    assert.equal(await retention.isUnused(), false);
+    await removeAll(retention, at(1));
+    assert.equal(await retention.isUnused(), true);
+    await withJobs(under, job(1));
+    assert.equal(await retention.isUnused(), false);
+  });
+
   test("a removed run is gone for every reader at once, before the rest of it is removed", async (under) => {
     await withJobs(under, job(1));
     await endedRun(under, 1, 100);
