@@ -39,7 +39,7 @@ test("a session in Chromium: upload, job, run, events, output, refusal", {
     const name = request.url ?? "/";
     if (name === "/") response.setHeader("content-type", "text/html").end(pageFor(gatewayUrl));
     else if (name === "/bundle.zip") response.end(zip);
-    else if (/^\/[a-z]+\.ts$/.test(name)) {
+    else if (/^\/[a-z-]+\.ts$/.test(name)) {
       const source = await readFile(new URL(`../src${name}`, import.meta.url), "utf8");
       response.setHeader("content-type", "text/javascript").end(stripTypeScriptTypes(source));
     } else response.writeHead(404).end();

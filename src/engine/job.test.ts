@@ -391,7 +391,8 @@ describe("tasks", () => {
     const h = new EngineHarness();
     const asked: unknown[] = [];
     h.slots.request = (...given) => {
-      asked.push(given.slice(1));
+      const [, pool, slots, placement, needs] = given;
+      asked.push([pool, slots, placement, needs?.nodeLabels]);
       return { kind: "queued", hint: "No node has it." };
     };
     const job = await h.submit(graph([executor("a", { node_labels: { zone: "b" } })]));

@@ -111,7 +111,9 @@ test("a round that fails is logged, and the next one starts as usual", async () 
   const keeper = housekeeper({ ...core, records: records as TestCore["records"] }, { warned });
   keeper.start();
   await until("the next round's timer", () => core.clock.timers === 1);
-  assert.deepEqual(warned, ["expired idempotency records and old operations could not all be removed yet"]);
+  assert.deepEqual(warned, [
+    "expired idempotency records, old operations and events could not all be removed yet",
+  ]);
   await keeper.stop();
   assert.equal(core.clock.timers, 0);
 });

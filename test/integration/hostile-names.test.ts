@@ -115,7 +115,9 @@ describe("names", () => {
       ["GET", (id) => `/runs/run_x/artifacts/${id}`],
       ["POST", (id) => `/bundles/${id}/reload`],
     ];
-    for (const name of [...evilNames.filter((one) => one.isWellFormed()), "x".repeat(10_000)]) {
+    // With ".." a client asks for the folder above, which may be a route.
+    const ids = evilNames.filter((one) => one !== ".." && one.isWellFormed());
+    for (const name of [...ids, "x".repeat(10_000)]) {
       for (const [method, route] of routes) {
         const id = encodeURIComponent(name).replaceAll(".", "%2E");
         const { status, body } = await request(program, method, route(id));

@@ -199,7 +199,7 @@ test('"over the body limit: 413, same shape"; a body of exactly the limit is rea
 
 test('"fields nobody knows are kept and ignored"', async () => {
   const extra = { "x-team": { deep: [1, null] }, metadata: { any: "thing" } };
-  const nodes = [{ ...router("r"), colour: "blue", resources: { cpu: 2 }, role: "front" }];
+  const nodes = [{ ...router("r"), colour: "blue", tier: { cpu: 2 }, role: "front" }];
   assert.equal((await run(program, graph("extra", nodes, [], extra))).status, "completed");
 });
 

@@ -93,7 +93,9 @@ function summary(where: "parameter" | "body", { entries, isCut }: Mistakes): str
   const place = first === undefined || first.path === "" ? `The ${where}` : `${first.path}:`;
   const count = isCut ? `more than ${entries.length}` : entries.length;
   const rest = entries.length > 1 ? ` There are ${count} mistakes; see errors.` : "";
-  return `${place} ${first?.message ?? "is not valid"}.${rest} Nothing was changed.`;
+  // A library's text may be a sentence already.
+  const what = first?.message.replace(/\.$/, "") ?? "is not valid";
+  return `${place} ${what}.${rest} Nothing was changed.`;
 }
 
 function firstOf({ entries, isCut }: Mistakes): readonly ProblemEntry[] {
