@@ -114,13 +114,14 @@ async function arrivals({ api }: Program, jobId: string): Promise<ReadonlyMap<st
   const answer = await fetch(`${api}/jobs/${jobId}/events/stream`);
   const atMs = new Map<string, number>();
   let rest = "";
+  let eventId = "";
   for await (const text of answer.body!.pipeThrough(new TextDecoderStream())) {
     const nowMs = performance.now();
     const lines = (rest + text).split("\n");
     rest = lines.pop() ?? "";
     for (const line of lines) {
-      const eventId = /"event_id":"([^"]+)"/.exec(line)?.[1];
-      if (eventId !== undefined && line.includes('"type":"log"')) atMs.set(eventId, nowMs);
+      if (line.startsWith("id: ")) eventId = line;
+      else if (line.includes('"type":"log"')) atMs.set(eventId, nowMs);
     }
   }
   return atMs;

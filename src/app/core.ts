@@ -65,7 +65,7 @@ import type { Node, NodeParts } from "./node.ts";
 import { describeOwnNode, OwnMachine } from "./own-node.ts";
 
 /** How often limits of resources are read that another node may have changed. */
-const LIMITS_READ_MS = 3_000;
+const LIMITS_READ_MS = 15_000;
 
 export type Core = Awaited<ReturnType<typeof openCore>>;
 

@@ -1,6 +1,6 @@
 // The resources of the machines: what each has, what commands may have of it, what is reserved for them, and what is used.
 //
-// - A change is on disk before this node goes by it; the other nodes of a database read it within a few seconds.
+// - A change is on disk before this node goes by it; the other nodes of a database read it now and then.
 // - Less than what is reserved may be allowed: what runs goes on.
 
 import { isDeepStrictEqual } from "node:util";
