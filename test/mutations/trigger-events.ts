@@ -75,11 +75,6 @@ const runtimeDoor = [
     "",
   ),
   at("src/http/resources/api.ts", runtime)("bodies are taken unchecked", "checkBody(schema, body);", ""),
-  at("src/http/resources/trigger-events.ts", runtime)(
-    "a run of an event waits",
-    "if (emitted !== null && !given.isReplay)",
-    "if (given.isReplay)",
-  ),
 ];
 
 export const triggerEventMutations: readonly Mutation[] = [
