@@ -37,9 +37,13 @@ export async function listenForProtocol(
 ): Promise<ProtocolPort> {
   let opened: Promise<ProtocolServer> | null = null;
   const listener = createServer((socket) => {
+    // A caller may be gone before there is a server that listens to that.
+    socket.on("error", () => socket.destroy());
     opened ??= open();
     opened.then(
-      (server) => server.take(socket),
+      (server) => {
+        if (!socket.destroyed) server.take(socket);
+      },
       (error: unknown) => {
         log.error({ err: error }, "the runtime protocol could not be served: the connection is closed");
         socket.destroy();

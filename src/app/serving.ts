@@ -201,7 +201,8 @@ async function serveProtocol(
       origins: { boundHost: grpcHost, allowedHosts, corsOrigins },
       tls,
       messageBytesMax: bodyBytesMax,
-      isServing: async () => core.engine.closed === null,
+      isServing: () => core.engine.closed === null,
+      stopping: serving.stopping,
     });
   };
   const port = await listenForProtocol(config, open, core.log);

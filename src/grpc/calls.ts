@@ -3,10 +3,11 @@
 import type { IncomingMessage } from "node:http";
 import { duplexPair } from "node:stream";
 import { type DescMethod, fromJson, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
-import { ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { FastifyInstance, InjectOptions } from "fastify";
 import { readServerSentEvents } from "../../sdk/src/sse.ts";
-import { isObject, type JsonObject } from "../engine/json.ts";
+import { terminalEventTypes } from "../engine/event-types.ts";
+import type { JsonObject } from "../engine/json.ts";
 import { request as sendRequest } from "../lib/node-http.ts";
 import { callError } from "./errors.ts";
 import type { Rule } from "./rules.ts";
@@ -91,9 +92,12 @@ export async function* follow(
       const text = (await answer.toArray()).join("");
       throw callError(statusCode, JSON.parse(text) as JsonValue, answer.headers["retry-after"]);
     }
-    for await (const { id, data } of readServerSentEvents(answer)) {
+    let last = "";
+    for await (const { id, type, data } of readServerSentEvents(answer)) {
       yield read(method, { ...(JSON.parse(data) as JsonObject), event_id: id });
+      last = type;
     }
+    if (!terminalEventTypes.has(last)) throw new ConnectError(CUT_OFF, Code.Unavailable);
   } catch (error) {
     // Who is told that is gone.
     if (signal.aborted) throw ConnectError.from(signal.reason);
@@ -103,6 +107,9 @@ export async function* follow(
     here.destroy();
   }
 }
+
+const CUT_OFF =
+  "The stream ended before the job, because the program stops or the job was removed. Call again with after_event_id.";
 
 function requestOf(
   rule: Rule,
@@ -127,8 +134,7 @@ function requestOf(
 
 /** A request's fields as JSON, by their names in the .proto file; those that are not set are absent. */
 function fieldsOf(method: DescMethod, request: Message): JsonObject {
-  const fields = toJson(method.input, request, { useProtoFieldName: true });
-  return isObject(fields as JsonObject) ? (fields as JsonObject) : {};
+  return toJson(method.input, request, { useProtoFieldName: true }) as JsonObject;
 }
 
 function pathOf(rule: Rule, fields: JsonObject, { requestHeader }: HandlerContext) {

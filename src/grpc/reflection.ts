@@ -1,38 +1,48 @@
 // The services that every gRPC server has: grpc.health.v1.Health and grpc.reflection.v1.ServerReflection.
 
+import { setTimeout } from "node:timers/promises";
 import { create, createRegistry, type DescFile, type DescService, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError, type ConnectRouter, type HandlerContext } from "@connectrpc/connect";
+import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "./gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection, ServerReflectionResponseSchema } from "./gen/grpc/reflection/v1/reflection_pb.ts";
 
-/** @param isServing whether work is taken */
+const LOOK_EVERY_MS = 1_000;
+
+export interface HealthParts {
+  /** Whether new work is taken. */
+  readonly isServing: () => boolean;
+  /** Aborted when the program begins to stop. */
+  readonly stopping: AbortSignal;
+}
+
 export function addHealth(
   router: ConnectRouter,
   services: readonly DescService[],
-  isServing: () => Promise<boolean>,
+  { isServing, stopping }: HealthParts,
 ): void {
-  const statusOf = async (name: string) => {
+  const statusOf = (name: string) => {
     if (name !== "" && services.every(({ typeName }) => typeName !== name)) return null;
-    return (await isServing()) ? Status.SERVING : Status.NOT_SERVING;
+    return isServing() ? Status.SERVING : Status.NOT_SERVING;
   };
   router.service(Health, {
-    async check({ service }) {
-      const status = await statusOf(service);
+    check({ service }) {
+      const status = statusOf(service);
       if (status === null) throw new ConnectError(`There is no service ${service} here.`, Code.NotFound);
       return { status };
     },
     async *watch({ service }, { signal }) {
-      yield { status: (await statusOf(service)) ?? Status.SERVICE_UNKNOWN };
-      await aborted(signal);
+      const over = AbortSignal.any([signal, stopping]);
+      let told: Status | null = null;
+      while (!signal.aborted) {
+        const status = statusOf(service) ?? Status.SERVICE_UNKNOWN;
+        if (status !== told) yield { status };
+        told = status;
+        if (stopping.aborted) return;
+        // It rejects when the wait is over for good.
+        await setTimeout(LOOK_EVERY_MS, null, { signal: over }).catch(() => {});
+      }
     },
-  });
-}
-
-function aborted(signal: HandlerContext["signal"]): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
   });
 }
 

@@ -5,7 +5,12 @@
 // - Messages, streams of a connection and connections are bounded.
 
 import type { EventEmitter } from "node:events";
-import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
+import {
+  createServer as createHttpServer,
+  type Server as HttpServer,
+  type IncomingMessage,
+  type ServerResponse,
+} from "node:http";
 import {
   createServer as createHttp2Server,
   createSecureServer,
@@ -13,6 +18,7 @@ import {
   type Http2Server,
   type Http2ServerRequest,
   type Http2ServerResponse,
+  type Http2Session,
   type ServerHttp2Stream,
 } from "node:http2";
 import type { Socket } from "node:net";
@@ -36,6 +42,8 @@ const STREAMS_MAX = 1_000;
 const HANDSHAKE_MS = 5_000;
 /** A connection on which nothing is called is closed. */
 const IDLE_MS = 300_000;
+/** How long calls may take to be answered when the program stops. */
+const LAST_ANSWERS_MS = 1_000;
 const http1Limits = { headersTimeout: 20_000, requestTimeout: 300_000, connectionsCheckingInterval: 5_000 };
 
 export type ProtocolTls = Pick<SecureContextOptions, "cert" | "key" | "ca">;
@@ -48,14 +56,17 @@ export interface ProtocolParts {
   /** Null: no TLS. With `ca`, clients need a certificate of one of these authorities. */
   readonly tls: ProtocolTls | null;
   readonly messageBytesMax: number;
-  readonly isServing: () => Promise<boolean>;
+  /** Whether new work is taken. */
+  readonly isServing: () => boolean;
+  /** Aborted when the program begins to stop: streams end. */
+  readonly stopping: AbortSignal;
 }
 
 export interface ProtocolServer {
   /** Serves a connection that somebody has made to the port. */
   take(socket: Socket): void;
-  /** Ends all calls. */
-  close(): void;
+  /** Lets calls end that do so in a moment, and cuts all connections. */
+  close(): Promise<void>;
 }
 
 type Request = IncomingMessage | Http2ServerRequest;
@@ -64,12 +75,12 @@ type Response = ServerResponse | Http2ServerResponse;
 /** Made with the first connection: it brings gRPC, HTTP/2 and all of TLS along. */
 export function protocolServer(parts: ProtocolParts): ProtocolServer {
   const { messageBytesMax: readMaxBytes, tls } = parts;
-  const stopping = new AbortController();
+  const cut = new AbortController();
   const call = connectNodeAdapter({
     routes: (router) => addMethods(router, parts),
     readMaxBytes,
     acceptCompression: [compressionGzip],
-    shutdownSignal: stopping.signal,
+    shutdownSignal: cut.signal,
     contextValues: ({ socket }) => createContextValues().set(remoteAddressKey, socket.remoteAddress ?? ""),
   });
   const policy = new OriginPolicy({ ...parts.origins, hasToken: parts.tokens.length > 0 });
@@ -77,7 +88,8 @@ export function protocolServer(parts: ProtocolParts): ProtocolServer {
   const handle = (request: Request, response: Response) => {
     const { headers, method = "" } = request;
     for (const [name, value] of Object.entries(policy.headers(headers))) response.setHeader(name, value);
-    if (headers.origin !== undefined) response.setHeader("access-control-expose-headers", exposedHeaders);
+    if (response.hasHeader("access-control-expose-headers"))
+      response.setHeader("access-control-expose-headers", exposedHeaders);
     const preflight = policy.preflight(method, headers);
     const refused = preflight === null ? refusalOf(request) : null;
     if (preflight !== null) answerPreflight(response, preflight);
@@ -86,12 +98,27 @@ export function protocolServer(parts: ProtocolParts): ProtocolServer {
   };
   const settings = { maxConcurrentStreams: STREAMS_MAX };
   const sockets = new Set<Socket>();
+  let onEmpty = () => {};
   const keep = (socket: Socket) => {
     sockets.add(socket);
-    socket.once("close", () => sockets.delete(socket));
+    socket.once("close", () => {
+      sockets.delete(socket);
+      if (sockets.size === 0) onEmpty();
+    });
   };
-  const close = () => {
-    stopping.abort();
+  const closing = (server: Http1Connections, sessions: ReadonlySet<Http2Session>) => async () => {
+    server.closeIdleConnections();
+    for (const session of sessions) session.close();
+    if (sockets.size > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, LAST_ANSWERS_MS);
+        onEmpty = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    cut.abort();
     for (const socket of sockets) socket.destroy();
   };
   if (tls !== null) {
@@ -104,26 +131,25 @@ export function protocolServer(parts: ProtocolParts): ProtocolServer {
       handshakeTimeout: HANDSHAKE_MS,
       settings,
     };
-    const secure = createSecureServer(options, handle);
-    closeIdleSessions(secure);
+    const secure = createSecureServer(options, handle) as Http2SecureServer & Http1Connections;
+    const sessions = sessionsOf(secure);
     watchSlowRequests(secure);
     return {
       take(socket) {
         keep(socket);
         secure.emit("connection", socket);
       },
-      close,
+      close: closing(secure, sessions),
     };
   }
   const http1 = createHttpServer(http1Limits, handle);
   watchSlowRequests(http1);
   const http2 = createHttp2Server({ settings }, handle);
-  closeIdleSessions(http2);
+  const sessions = sessionsOf(http2);
   return {
     take(socket) {
       keep(socket);
       socket.setTimeout(HANDSHAKE_MS, () => socket.destroy());
-      socket.once("error", () => socket.destroy());
       socket.once("data", (first: Buffer) => {
         socket.setTimeout(0);
         if (!first.subarray(0, HTTP2_BEGINS.length).equals(HTTP2_BEGINS)) {
@@ -137,19 +163,26 @@ export function protocolServer(parts: ProtocolParts): ProtocolServer {
         http2.emit("connection", socket);
       });
     },
-    close,
+    close: closing(http1, sessions),
   };
 }
+
+/** Of connections that speak HTTP/1.1. */
+type Http1Connections = Pick<HttpServer, "closeIdleConnections">;
 
 const HTTP2_BEGINS = Buffer.from("PRI");
 
 /** Node looks for requests that take too long in servers that listen; these are given their connections. */
 const watchSlowRequests = (server: EventEmitter) => void server.emit("listening");
 
-function closeIdleSessions(server: Http2Server | Http2SecureServer): void {
+/** The sessions there are; those without calls are closed after a while. */
+function sessionsOf(server: Http2Server | Http2SecureServer): ReadonlySet<Http2Session> {
+  const sessions = new Set<Http2Session>();
   // A client that is cut off, or that is none: the connection is gone, and its calls with it.
   server.on("sessionError", () => {});
   server.on("session", (session) => {
+    sessions.add(session);
+    session.once("close", () => sessions.delete(session));
     let calls = 0;
     session.on("stream", (stream: ServerHttp2Stream) => {
       calls++;
@@ -159,9 +192,10 @@ function closeIdleSessions(server: Http2Server | Http2SecureServer): void {
       if (calls === 0) session.close();
     });
   });
+  return sessions;
 }
 
-function addMethods(router: ConnectRouter, { apis, isServing }: ProtocolParts): void {
+function addMethods(router: ConnectRouter, { apis, isServing, stopping }: ProtocolParts): void {
   for (const { service, rules } of protocol) {
     const methods = service.methods.map((method) => {
       const rule = rules[method.localName]!;
@@ -173,7 +207,7 @@ function addMethods(router: ConnectRouter, { apis, isServing }: ProtocolParts): 
     router.service(service, Object.fromEntries(methods) as unknown as Partial<ServiceImpl<DescService>>);
   }
   const services = protocol.map(({ service }) => service);
-  addHealth(router, services, isServing);
+  addHealth(router, services, { isServing, stopping });
   addReflection(router, services);
 }
 

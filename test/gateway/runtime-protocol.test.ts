@@ -107,6 +107,29 @@ test("a watch that its client leaves has left the server too", async () => {
   await jobs.call("CancelJob", { job_id: id });
 });
 
+test("a watch of a job that has not ended says so when the program stops, and health is told before", async () => {
+  const program = await startGatewayHere();
+  const address = grpcAddress(program.output());
+  using jobs = grpcClient(address, "svc.runtime.v1.JobService");
+  using health = grpcClient(address, "grpc.health.v1.Health");
+  const { id } = await submit(jobs, ["sleep", "1000"]);
+  const states = health.stream("Watch", {});
+  assert.equal((await states.next()).value?.status, "SERVING");
+  const next = states.next();
+  next.catch(() => {});
+  const seen: string[] = [];
+  const watched = (async () => {
+    for await (const { type } of jobs.stream("WatchJob", { job_id: id })) seen.push(type);
+  })();
+  watched.catch(() => {});
+  await until("the command has slots", () => seen.includes("executor_lease_acquired"));
+  await program.stop();
+  const error = await failure(watched);
+  assert.equal(error.code, status.UNAVAILABLE);
+  assert.match(error.details, /ended before the job/);
+  assert.equal((await next).value?.status, "NOT_SERVING");
+});
+
 test("an event starts a run of the schedule that reacts to it, and is listed", async () => {
   await using program = await startGatewayHere();
   const jobId = await createJob(program, manifest(["true"]));

@@ -179,6 +179,20 @@ export const serviceMutations: readonly Mutation[] = [
     tests: ["test/gateway/runtime-protocol.test.ts"],
   },
   {
+    fault: "a caller that is gone while the runtime protocol is loaded ends the program",
+    file: "src/app/protocol.ts",
+    search: '    socket.on("error", () => socket.destroy());',
+    replacement: "",
+    tests: ["src/app/protocol.test.ts"],
+  },
+  {
+    fault: "a watch of a job ends well although the job goes on",
+    file: "src/grpc/calls.ts",
+    search: "if (!terminalEventTypes.has(last)) throw",
+    replacement: "if (last === null) throw",
+    tests: ["test/gateway/runtime-protocol.test.ts"],
+  },
+  {
     fault: "the runtime protocol forgets the caller's version of a schedule",
     file: "src/grpc/calls.ts",
     search: 'headers["if-match"] = etag;',

@@ -1,0 +1,37 @@
+// The port of the runtime protocol, while what serves it is being made.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { test } from "node:test";
+import { until } from "../../test/support/until.ts";
+import type { Config } from "./config.ts";
+import { listenForProtocol } from "./protocol.ts";
+
+test("a caller that is gone before there is a server harms nobody, and one that waits is served", async () => {
+  const made = Promise.withResolvers<void>();
+  const taken: Socket[] = [];
+  const open = async () => {
+    await made.promise;
+    return {
+      take: (socket: Socket) => void taken.push(socket.resume()),
+      close: async () => {
+        for (const socket of taken) socket.destroy();
+      },
+    };
+  };
+  const config = { grpcHost: "127.0.0.1", grpcPort: 0 } as Config;
+  const listener = await listenForProtocol(config, open, { error: (fields) => assert.fail(String(fields)) });
+  const gone = connect(listener.port, "127.0.0.1");
+  await once(gone, "connect");
+  await new Promise<void>((resolve) => gone.write("PRI", () => resolve()));
+  gone.resetAndDestroy();
+  const waits = connect(listener.port, "127.0.0.1");
+  await once(waits, "connect");
+  made.resolve();
+  await until("the other one is served", () =>
+    taken.some(({ remotePort }) => remotePort === waits.localPort),
+  );
+  // Until all of them are closed, so that the reset has been seen.
+  await listener.close();
+});
