@@ -141,7 +141,7 @@ export class MachineMeter {
 
   /** As of the last reading; a new one is under way if that is older than a second. */
   get latest(): MachineUse {
-    // Whoever waits for the reading is told when it fails.
+    // Callers that wait for the reading are told when it fails.
     this.read().catch(() => {});
     return this.#latest;
   }

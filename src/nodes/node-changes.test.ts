@@ -96,7 +96,7 @@ for (const status of ["draining", "maintenance", "lost"] as const) {
   });
 }
 
-test("a node that is about to leave or to be removed is none that stays; one that has just joined is", async () => {
+test("a node that is about to leave or to be removed does not count as staying; one that has just joined does", async () => {
   await using under = start([node("a"), node("b"), node("c")]);
   await under.remove("b");
   await under.remove("c");

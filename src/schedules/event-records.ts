@@ -78,7 +78,7 @@ export interface EventRecords {
   /** Events that wait for runs of a schedule, oldest first; fewer when their payloads are long, but at least one. */
   waitingEvents(scheduleId: string, limit: number): Promise<readonly TriggerEvent[]>;
   /**
-   * Removes events that came before a time, or before the newest `keptMax`, oldest first; none that waits.
+   * Removes events that came before a time, or before the newest `keptMax`, oldest first; waiting ones stay.
    *
    * @returns how many
    */

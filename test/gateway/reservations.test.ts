@@ -68,7 +68,7 @@ const isQueued = (runId: string) =>
 
 const WAITS = "It waits for 50 MiB of memory of the machine.";
 
-test("a command waits until its memory is free, its run says so, and others that fit go on", async () => {
+test("a command waits until its memory is free, its run shows that, and others that fit go on", async () => {
   const holder = await heldRun("holder", 60);
   await holder.begins();
   const waiter = await heldRun("waiter", 50);
@@ -108,7 +108,7 @@ test("the summary of a run says whether its commands were kept within what was t
   assert.match(String(shown?.enforcement), /^(none|cgroup1|cgroup2)$/);
 });
 
-test("a submitted job of the runtime API waits the same, and says so", async () => {
+test("a submitted job of the runtime API waits the same, and shows it", async () => {
   const runtime = await runtimeApiOf(program);
   const holder = await heldRun("held", 60);
   await holder.begins();

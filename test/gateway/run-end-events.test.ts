@@ -105,7 +105,7 @@ test("a run that fails is told with its failure; one that is cancelled is not to
   assert.deepEqual(await endsOf(cancelled), []);
 });
 
-test("an endless chain ends after 16 runs, and says so", async () => {
+test("an endless chain ends after 16 runs, and reports that", async () => {
   const jobId = await createJob(program, graph("endless", [router("in")]));
   const id = await follow(jobId, "run.completed", { overlap: "allow" }, ofJob(jobId));
   await startRun(program, jobId);

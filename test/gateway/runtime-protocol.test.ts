@@ -107,7 +107,7 @@ test("a watch that its client leaves has left the server too", async () => {
   await jobs.call("CancelJob", { job_id: id });
 });
 
-test("a watch of a job that has not ended says so when the program stops, and health is told before", async () => {
+test("a watch of a job that has not ended reports that when the program stops, and health is told before", async () => {
   const program = await startGatewayHere();
   const address = grpcAddress(program.output());
   using jobs = grpcClient(address, "svc.runtime.v1.JobService");

@@ -46,7 +46,7 @@ export function serverTls(credentials: NodeCredentials): TlsOptions {
         pskCallback(socket, identity) {
           if (identity === JOINER_IDENTITY) return JOINER_SECRET;
           if (identity !== IDENTITY) return null;
-          // Whoever does not know the secret gets no further with this connection.
+          // A caller that does not know the secret gets no further with this connection.
           Object.assign(socket, { [NODE]: true });
           return secret;
         },

@@ -132,7 +132,7 @@ export function storedStatus({ status, tasks, agents }: Job): JobStatus {
   return isQueued ? "queued" : "running";
 }
 
-/** What the first of its tasks that says so waits for beside slots. */
+/** What the first of its tasks that has told it waits for beside slots. */
 function waitsFor({ tasks }: Job): string | null {
   for (const { state, waitsFor } of tasks.values())
     if (state.kind === "queued" && waitsFor !== null) return waitsFor;

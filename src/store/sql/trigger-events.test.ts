@@ -162,7 +162,7 @@ contractOnEach(
       assert.ok(found.length >= 1 && found.length < 3, String(found.length));
     });
 
-    test("old events go oldest first, and those that are too many, but none that waits", async (records) => {
+    test("old events go oldest first, and those that are too many, but waiting ones stay", async (records) => {
       await insert(records, ...[1, 2, 3, 4, 5, 6].map((n) => event(n)));
       await records.write(({ events }) => events.insertMatch(match(2, waits)));
       await records.write(({ events }) => events.insertMatch(match(1)));
