@@ -50,6 +50,7 @@ export class ScheduledRuns implements RunStarts<GatewayWrites> {
     const nowMs = this.#parts.clock.nowMs();
     const atMs = cause.kind === "time" ? cause.dueAtMs : nowMs;
     const given = filled(inputs, { event: eventOf(rule, cause), dueAt: isoTime(atMs) });
+    if (given === undefined) throw inputsRefused(["the templates put more than 8 MiB into the inputs"]);
     if (isObject(given)) return given;
     throw inputsRefused(["the event has no object where inputs are taken from"]);
   }

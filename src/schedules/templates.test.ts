@@ -43,6 +43,13 @@ test("values without templates come back as they are", () => {
   );
 });
 
+test("templates put a batch of 4 MiB into inputs, and no event so often that the inputs have more than 8 MiB", () => {
+  const payload = { lines: Array.from({ length: 2_048 }, () => "x".repeat(125)) };
+  const times = (n: number) => filled(Array(n).fill({ $event: "" }), { ...values, event: payload });
+  assert.equal((times(16) as readonly JsonValue[]).length, 16);
+  assert.ok(times(33) === undefined);
+});
+
 test("templates that cannot be filled are told at their place", () => {
   const inputs = {
     a: [{ $event: "payload" }, { $event: 1 }],

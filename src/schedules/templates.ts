@@ -4,6 +4,10 @@
 import { isObject, type JsonValue } from "../engine/json.ts";
 import type { DomainErrorEntry } from "../lib/domain-error.ts";
 import { pointerKeys, valueAt } from "../lib/json-pointer.ts";
+import { pointer } from "../lib/text.ts";
+
+/** Characters that templates may put into inputs together: a whole batch once, and as much again. */
+const FILLED_CHARS_MAX = 8 * 1024 * 1024;
 
 /** What templates are filled from. */
 export interface TemplateValues {
@@ -14,9 +18,10 @@ export interface TemplateValues {
 }
 
 type Name = "$event" | "$schedule";
+type Template = readonly [Name, JsonValue];
 
 /** The one member of a template; null: the value is none. */
-function templateOf(value: JsonValue): readonly [Name, JsonValue] | null {
+function templateOf(value: JsonValue): Template | null {
   if (!isObject(value)) return null;
   const [member, ...others] = Object.entries(value);
   if (member === undefined || others.length > 0) return null;
@@ -44,7 +49,7 @@ export function templateProblems(
   }
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, one]) =>
-    templateProblems(one as JsonValue, `${at}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`, ofEvent),
+    templateProblems(one as JsonValue, `${at}${pointer([key])}`, ofEvent),
   );
 }
 
@@ -55,17 +60,38 @@ function templateProblem(name: Name, of: JsonValue, ofEvent: boolean): string | 
   return isPointer ? null : "$event must be a JSON Pointer such as /payload/name";
 }
 
-/** A value with its templates filled in. */
-export function filled(value: JsonValue, values: TemplateValues): JsonValue {
-  const template = templateOf(value);
-  if (template !== null) {
-    const [name, of] = template;
-    if (name === "$schedule") return values.dueAt;
-    return (valueAt(values.event, pointerKeys(String(of)) ?? []) ?? null) as JsonValue;
+/** A value with its templates filled in; undefined when they put too much into it. */
+export function filled(value: JsonValue, values: TemplateValues): JsonValue | undefined {
+  let room = FILLED_CHARS_MAX;
+  const fill = (value: JsonValue): JsonValue => {
+    const template = templateOf(value);
+    if (template !== null) {
+      const given = valueFor(template, values);
+      room = roomBehind(given, room);
+      return given;
+    }
+    if (Array.isArray(value)) return value.map(fill);
+    if (!isObject(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, fill(one as JsonValue)]));
+  };
+  const whole = fill(value);
+  return room < 0 ? undefined : whole;
+}
+
+function valueFor([name, of]: Template, { event, dueAt }: TemplateValues): JsonValue {
+  if (name === "$schedule") return dueAt;
+  return (valueAt(event, pointerKeys(String(of)) ?? []) ?? null) as JsonValue;
+}
+
+/** Not below zero by much: it ends where there is no more. */
+function roomBehind(value: JsonValue, room: number): number {
+  if (room < 0) return room;
+  if (typeof value === "string") return room - value.length - 2;
+  if (typeof value !== "object" || value === null) return room - 4;
+  let left = room - 2;
+  for (const [key, one] of Object.entries(value)) {
+    left = roomBehind(one as JsonValue, left - (Array.isArray(value) ? 1 : key.length + 4));
+    if (left < 0) break;
   }
-  if (Array.isArray(value)) return value.map((one) => filled(one, values));
-  if (!isObject(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, one]) => [key, filled(one as JsonValue, values)]),
-  );
+  return left;
 }

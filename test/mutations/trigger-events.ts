@@ -170,8 +170,13 @@ export const triggerEventMutations: readonly Mutation[] = [
   filter("one of several filters is enough", "filters.every(", "filters.some("),
   templates(
     "what an event brings is taken for a template",
-    "return (valueAt(values.event, pointerKeys(String(of)) ?? []) ?? null) as JsonValue;",
-    "return filled((valueAt(values.event, pointerKeys(String(of)) ?? []) ?? null) as JsonValue, values);",
+    "const given = valueFor(template, values);",
+    "const given = fill(valueFor(template, values));",
+  ),
+  templates(
+    "a template is filled in again and again",
+    "return room < 0 ? undefined : whole;",
+    "return whole;",
   ),
   view("a payload of any size is taken", "bytesOf(JSON.stringify(payload)) > PAYLOAD_BYTES_MAX", "false"),
   view(
