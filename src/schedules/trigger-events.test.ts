@@ -27,12 +27,17 @@ let records: GatewayRecords;
 let events: TriggerEvents<GatewayWrites>;
 /** What a run is refused with at its insertion. */
 let refusal: Error | null;
+/** Why runs of a schedule cannot be checked, by its id. */
+let uncheckable: Map<string, Error>;
 beforeEach(async () => {
   records = sqlGatewayRecords(openSqlite(":memory:"), systemClock.soon);
   refusal = null;
+  uncheckable = new Map();
   let runs = 0;
   const starts: RunStarts<GatewayWrites> = {
-    prepare: async () => {
+    prepare: async ({ scheduleId }) => {
+      const error = uncheckable.get(scheduleId);
+      if (error !== undefined) throw error;
       const made = run(++runs, "job_0001");
       return async (writes) => {
         await writes.insertRun(made);
@@ -104,3 +109,17 @@ test("a run that is refused at the last moment leaves its refusal alone, and any
   await assert.rejects(records.write(broken), /broken/);
   assert.deepEqual([await records.events.event("e2"), await runs()], [null, 0]);
 });
+
+for (const error of [new Error("Its secrets cannot be read."), new DomainError("unavailable", "Drained.")])
+  test(`of a schedule whose run cannot be checked (${error.name}) the event waits, and others start theirs`, async () => {
+    await records.write(({ schedules }) => schedules.insert({ ...listening, scheduleId: "schedule_2" }));
+    uncheckable.set("schedule_1", error);
+    const { event: told } = await records.write(await events.prepare(event));
+    assert.deepEqual(
+      told.matches.map(({ skipped, isWaiting }) => [skipped, isWaiting]),
+      [
+        ["queued", true],
+        [null, false],
+      ],
+    );
+  });

@@ -126,7 +126,8 @@ export class TriggerEvents<Writes extends EventTransaction> {
       const hasOpen = (await records.openRuns(scheduleId, 1)).length > 0;
       if (arrive(schedule, arrived(content), hasOpen)?.kind !== "starts") return;
       const cause = { kind: "events", events: [content] } as const;
-      const insert = await preparedOrRefused(starts, schedule, cause).catch(ignoreUnavailable);
+      // What cannot be checked now is left to the scheduler, which tries again and logs why: it holds up no other schedule.
+      const insert = await preparedOrRefused(starts, schedule, cause).catch(() => null);
       if (insert !== null) prepared.set(scheduleId, { revision: schedule.revision, insert });
     });
     return prepared;
@@ -224,10 +225,4 @@ export function seenEvent(
   payload = JSON.parse(payloadJson) as JsonValue,
 ): SeenEvent {
   return { event_id: eventId, type, source, payload, received_at: isoTime(receivedAtMs) };
-}
-
-/** This node is drained: another one starts the run. */
-function ignoreUnavailable(error: unknown): null {
-  if (error instanceof DomainError && error.code === "unavailable") return null;
-  throw error;
 }

@@ -91,6 +91,10 @@ export const triggerEventMutations: readonly Mutation[] = [
     ),
     tests: unit,
   },
+  {
+    ...events("a schedule whose run cannot be checked fails the event of others", ".catch(() => null)", ""),
+    tests: unit,
+  },
   events(
     "an event whose run cannot begin at once is forgotten",
     "waitForStart(schedule, arrived(content)) : wanted",
