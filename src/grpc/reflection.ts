@@ -48,7 +48,8 @@ export function addHealth(
 
 const NOT_FOUND = 5;
 
-export function addReflection(router: ConnectRouter, services: readonly DescService[]): void {
+export function addReflection(router: ConnectRouter, others: readonly DescService[]): void {
+  const services = [...others, Health, ServerReflection];
   const registry = createRegistry(...services);
   const files = new Map<string, DescFile>();
   const add = (file: DescFile): void => {

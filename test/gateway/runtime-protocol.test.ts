@@ -11,6 +11,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { credentials, type ServiceError, status } from "@grpc/grpc-js";
+import { Health } from "../../src/grpc/gen/grpc/health/v1/health_pb.ts";
+import { ServerReflection } from "../../src/grpc/gen/grpc/reflection/v1/reflection_pb.ts";
 import { protocol } from "../../src/grpc/rules.ts";
 import { ask, createJob } from "../support/gateway-api.ts";
 import { type Fields, type GrpcClient, grpcAddress, grpcClient, reasonOf } from "../support/grpc.ts";
@@ -319,7 +321,8 @@ test("health and reflection answer, for buf too", async () => {
   const buf = join(import.meta.dirname, "../../node_modules/.bin/buf");
   const words = ["curl", "--http2-prior-knowledge", "--protocol", "grpc"];
   const { stdout } = await run(buf, [...words, "--list-methods", `http://${address}`]);
-  const methods = protocol.flatMap(({ service }) =>
+  const described = [...protocol.map(({ service }) => service), Health, ServerReflection];
+  const methods = described.flatMap((service) =>
     service.methods.map(({ name }) => `${service.typeName}/${name}`),
   );
   assert.deepEqual(stdout.trim().split("\n").sort(), methods.sort());
