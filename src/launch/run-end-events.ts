@@ -4,7 +4,6 @@
 //   programs. Which ends are to be told is in the records; the feed only says when to look.
 // - The end of a run that an event has started is one level deeper than that event. Too deep ones start no runs.
 
-import type { JsonObject, JsonValue } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import { forEachConcurrent } from "../lib/async.ts";
 import type { Emitted, NewEvent, TriggerEvents } from "../schedules/trigger-events.ts";
@@ -116,22 +115,12 @@ const eventOf = (end: UntoldEnd, depth: number): NewEvent => ({
   eventId: null,
   type: `run.${end.status}`,
   source: SOURCE,
-  payload: payloadOf(end),
+  payloadJson: payloadOf(end),
   depth,
 });
 
-const payloadOf = ({
-  runId,
-  jobId,
-  blueprintId,
-  status,
-  resultJson,
-  failureJson,
-}: UntoldEnd): JsonObject => ({
-  run_id: runId,
-  job_id: jobId,
-  blueprint_id: blueprintId,
-  status,
-  result: resultJson === null ? null : (JSON.parse(resultJson) as JsonValue),
-  failure: failureJson === null ? null : (JSON.parse(failureJson) as JsonValue),
-});
+/** Result and failure are copied as they are stored; what is not there is null. */
+const payloadOf = ({ runId, jobId, blueprintId, status, resultJson, failureJson }: UntoldEnd): string => {
+  const head = JSON.stringify({ run_id: runId, job_id: jobId, blueprint_id: blueprintId, status });
+  return `${head.slice(0, -1)},"result":${resultJson},"failure":${failureJson}}`;
+};

@@ -78,16 +78,16 @@ function passes({ path, op, value }: EventFilter, event: SeenEvent): boolean {
   if (op === "exists") return (found !== undefined) === value;
   switch (op) {
     case "eq":
-      return isDeepStrictEqual(found, value);
+      return isEqual(found, value);
     case "ne":
-      return !isDeepStrictEqual(found, value);
+      return !isEqual(found, value);
     case "in":
-      return Array.isArray(value) && value.some((one) => isDeepStrictEqual(found, one));
+      return Array.isArray(value) && found !== undefined && hasItem(value, found);
     case "prefix":
       return typeof found === "string" && found.startsWith(String(value));
     case "contains":
       if (typeof found === "string") return typeof value === "string" && found.includes(value);
-      return Array.isArray(found) && found.some((one) => isDeepStrictEqual(one, value));
+      return Array.isArray(found) && hasItem(found, value);
     case "gt":
     case "gte":
     case "lt":
@@ -97,6 +97,13 @@ function passes({ path, op, value }: EventFilter, event: SeenEvent): boolean {
       return op satisfies never;
   }
 }
+
+/** Zeros have no sign here. */
+const isEqual = (a: JsonValue | undefined, b: JsonValue) => a === b || isDeepStrictEqual(a, b);
+
+/** A list may have 100,000 items, which are not compared in depth with what has none. */
+const hasItem = (list: readonly JsonValue[], item: JsonValue) =>
+  list.includes(item) || (typeof item === "object" && list.some((one) => isDeepStrictEqual(one, item)));
 
 /** Texts, by their code units, or numbers. */
 function isOrdered<Value extends string | number>(

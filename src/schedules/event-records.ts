@@ -56,7 +56,7 @@ export interface MatchedEvent extends TriggerEvent {
 }
 
 /** A schedule that reacts to events of a type. */
-export type Listener = Pick<Schedule, "scheduleId" | "rule">;
+export type Listener = Pick<Schedule, "scheduleId" | "rule" | "revision">;
 
 export interface EventPage {
   readonly type: string | null;

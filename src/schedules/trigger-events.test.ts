@@ -21,7 +21,7 @@ const rule: EventRule = {
   batch: null,
 };
 const listening = schedule(1, { rule, overlap: "allow", dueAtMs: null, nextRunAtMs: null });
-const event = { eventId: "e1", type: "a", source: null, payload: 1, depth: 0 };
+const event = { eventId: "e1", type: "a", source: null, payloadJson: "1", depth: 0 };
 
 let records: GatewayRecords;
 let events: TriggerEvents<GatewayWrites>;
@@ -123,3 +123,33 @@ for (const error of [new Error("Its secrets cannot be read."), new DomainError("
       ],
     );
   });
+
+const containing = (value: number) => [{ path: "/payload", op: "contains", value: { of: [value] } } as const];
+
+test("while many filters look through a long payload, everything else has its turn", async () => {
+  await records.write(async ({ schedules }) => {
+    for (let n = 2; n <= 20; n++) {
+      const scheduleId = `schedule_${n}`;
+      await schedules.insert({ ...listening, scheduleId, rule: { ...rule, filters: containing(-1) } });
+    }
+  });
+  const payload = Array.from({ length: 20_000 }, (_, n) => ({ of: [n] }));
+  let [turns, isOver] = [0, false];
+  const turn = () => {
+    turns++;
+    if (!isOver) setImmediate(turn);
+  };
+  setImmediate(turn);
+  await events.prepare({ ...event, payloadJson: JSON.stringify(payload) });
+  isOver = true;
+  assert.ok(turns >= 10, `${turns} turns`);
+});
+
+test("filters are looked at once for each definition of a schedule, and not again in the transaction", async () => {
+  const judged = await events.prepare({ ...event, payloadJson: '[{"of":[1]}]' });
+  await change({ rule: { ...rule, filters: containing(2) } });
+  assert.equal((await records.write(judged)).event.matches.length, 1, "the revision is the same");
+  const again = await events.prepare({ ...event, eventId: "e2", payloadJson: '[{"of":[1]}]' });
+  await change({ rule: { ...rule, filters: containing(1) }, revision: 2 });
+  assert.equal((await records.write(again)).event.matches.length, 1, "it is another one");
+});

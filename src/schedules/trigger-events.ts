@@ -9,6 +9,7 @@ import type { JsonValue } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import { forEachConcurrent } from "../lib/async.ts";
 import { DomainError } from "../lib/domain-error.ts";
+import { Slices } from "../lib/slices.ts";
 import { passesAll, type SeenEvent } from "./event-filter.ts";
 import type { EventContent, EventMatch, EventRecords, Listener, MatchedEvent } from "./event-records.ts";
 import { arrive, bytesOf, type EventSchedule, isOfEvents, waitForStart } from "./event-step.ts";
@@ -31,7 +32,7 @@ export interface NewEvent {
   readonly eventId: string | null;
   readonly type: string;
   readonly source: string | null;
-  readonly payload: JsonValue;
+  readonly payloadJson: string;
   readonly depth: number;
 }
 
@@ -75,15 +76,17 @@ export class TriggerEvents<Writes extends EventTransaction> {
    * @returns what is still to be done, in a transaction; the scheduler is to be told of the result after its commit
    */
   async prepare(event: NewEvent): Promise<(writes: Writes) => Promise<Emitted>> {
-    const { eventId, payload } = event;
+    const { eventId } = event;
     const known = eventId === null ? null : await this.#parts.records.events.event(eventId);
     if (known !== null) return async () => ({ event: known, written: [] });
     const content = this.#contentOf(event);
-    const seen = seenEvent(content, payload);
-    const prepared = await this.#prepareStarts(content, seen);
+    const filtering = new Filtering(content);
+    const prepared = await this.#prepareStarts(content, filtering);
     return async (writes) => {
       const known = eventId === null ? null : await writes.events.event(eventId);
-      return known === null ? this.#write(writes, content, seen, prepared) : { event: known, written: [] };
+      return known === null
+        ? this.#write(writes, content, filtering, prepared)
+        : { event: known, written: [] };
     };
   }
 
@@ -92,12 +95,11 @@ export class TriggerEvents<Writes extends EventTransaction> {
     await writes.events.insertEvent(this.#contentOf(event));
   }
 
-  #contentOf({ eventId, payload, ...of }: NewEvent): EventContent {
+  #contentOf({ eventId, ...of }: NewEvent): EventContent {
     const { clock, newId } = this.#parts;
     return {
       ...of,
       eventId: eventId ?? `event_${newId()}`,
-      payloadJson: JSON.stringify(payload),
       receivedAtMs: clock.nowMs(),
     };
   }
@@ -116,11 +118,16 @@ export class TriggerEvents<Writes extends EventTransaction> {
   }
 
   /** Checks the runs that would begin if nothing changed until the transaction; by their schedules. */
-  async #prepareStarts(content: EventContent, seen: SeenEvent) {
+  async #prepareStarts(content: EventContent, filtering: Filtering) {
     const { records, starts } = this.#parts;
     const prepared = new Map<string, Prepared<Writes>>();
-    const listeners = passing(await records.events.listeners(content.type), seen);
-    await forEachConcurrent(listeners.slice(0, STARTS_MAX), CHECKS_AT_ONCE, async ({ scheduleId }) => {
+    const passing: Listener[] = [];
+    const slices = new Slices();
+    for (const listener of await records.events.listeners(content.type)) {
+      if (slices.isOver) await slices.breathe();
+      if (filtering.passes(listener)) passing.push(listener);
+    }
+    await forEachConcurrent(passing.slice(0, STARTS_MAX), CHECKS_AT_ONCE, async ({ scheduleId }) => {
       const schedule = await records.schedule(scheduleId);
       if (schedule === null || !isOfEvents(schedule)) return;
       const hasOpen = (await records.openRuns(scheduleId, 1)).length > 0;
@@ -136,13 +143,15 @@ export class TriggerEvents<Writes extends EventTransaction> {
   async #write(
     writes: Writes,
     content: EventContent,
-    seen: SeenEvent,
+    filtering: Filtering,
     prepared: ReadonlyMap<string, Prepared<Writes>>,
   ): Promise<Emitted> {
     const event = await writes.events.insertEvent(content);
     const matches: EventMatch[] = [];
     const written: Written[] = [];
-    for (const { scheduleId } of passing(await writes.events.listeners(content.type), seen)) {
+    for (const listener of await writes.events.listeners(content.type)) {
+      if (!filtering.passes(listener)) continue;
+      const { scheduleId } = listener;
       const schedule = await writes.schedules.schedule(scheduleId);
       if (schedule === null || !isOfEvents(schedule)) continue;
       const done = await this.#react(writes, schedule, content, prepared.get(scheduleId));
@@ -216,13 +225,30 @@ const arrived = ({ receivedAtMs, payloadJson, depth }: EventContent) => ({
   depth,
 });
 
-const passing = (listeners: readonly Listener[], seen: SeenEvent) =>
-  listeners.filter(({ rule }) => rule.kind === "event" && passesAll(rule.filters, seen));
+/** Which schedules an event passes the filters of. They may look through all of a payload: once for each definition. */
+class Filtering {
+  readonly #content: EventContent;
+  #seen: SeenEvent | null = null;
+  readonly #known = new Map<string, boolean>();
 
-/** The event as filters and templates see it. @param payload the same, if it was parsed */
-export function seenEvent(
-  { eventId, type, source, payloadJson, receivedAtMs }: EventContent,
-  payload = JSON.parse(payloadJson) as JsonValue,
-): SeenEvent {
+  constructor(content: EventContent) {
+    this.#content = content;
+  }
+
+  passes({ scheduleId, revision, rule }: Listener): boolean {
+    const key = `${scheduleId} ${revision}`;
+    let passes = this.#known.get(key);
+    if (passes === undefined) {
+      this.#seen ??= seenEvent(this.#content);
+      passes = rule.kind === "event" && passesAll(rule.filters, this.#seen);
+      this.#known.set(key, passes);
+    }
+    return passes;
+  }
+}
+
+/** The event as filters and templates see it. */
+export function seenEvent({ eventId, type, source, payloadJson, receivedAtMs }: EventContent): SeenEvent {
+  const payload = JSON.parse(payloadJson) as JsonValue;
   return { event_id: eventId, type, source, payload, received_at: isoTime(receivedAtMs) };
 }

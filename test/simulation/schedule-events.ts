@@ -77,7 +77,13 @@ export class EventTraffic {
     const { random } = this.#world;
     let isAnswered = false;
     const sent = this.#world.ask(async ({ triggerEvents, records, scheduler }) => {
-      const insert = await triggerEvents.prepare({ eventId, type, source: null, payload, depth: 0 });
+      const insert = await triggerEvents.prepare({
+        eventId,
+        type,
+        source: null,
+        payloadJson: `${payload}`,
+        depth: 0,
+      });
       const emitted = await records.write(insert);
       scheduler.emitted(emitted);
       isAnswered = true;

@@ -1,7 +1,6 @@
 // Trigger events, in both APIs: POST and GET /events, and GET /events/{event_id}.
 
 import { isoTime } from "../../engine/event.ts";
-import type { JsonValue } from "../../engine/json.ts";
 import type { GatewayWrites } from "../../launch/records.ts";
 import { runEndTypes } from "../../launch/run-end-events.ts";
 import { DomainError } from "../../lib/domain-error.ts";
@@ -113,10 +112,11 @@ export function routes(api: Api, { records, triggerEvents, scheduler }: Parts): 
           event_id: eventId = null,
         } = api.readBody(request, EmitEventBody);
         if (runEndTypes.includes(type)) throw reserved(type);
-        if (bytesOf(JSON.stringify(payload)) > PAYLOAD_BYTES_MAX) throw tooLarge();
+        const payloadJson = JSON.stringify(payload);
+        if (bytesOf(payloadJson) > PAYLOAD_BYTES_MAX) throw tooLarge();
         let emitted: Emitted | null = null;
         const given = await api.effect(request, async () => {
-          const given = { eventId, type, source, payload: payload as JsonValue, depth: 0 };
+          const given = { eventId, type, source, payloadJson, depth: 0 };
           const insert = await triggerEvents.prepare(given);
           return async (writes) => {
             emitted = await insert(writes);

@@ -105,8 +105,8 @@ contractOnEach(
         assert.equal(await events.countListeners("none"), 0);
       });
       assert.deepEqual(await records.events.listeners("file.arrived"), [
-        { scheduleId: "schedule_1", rule: rule() },
-        { scheduleId: "schedule_3", rule: rule() },
+        { scheduleId: "schedule_1", rule: rule(), revision: 1 },
+        { scheduleId: "schedule_3", rule: rule(), revision: 1 },
       ]);
       await records.write(({ schedules }) => schedules.save(schedule(3, { rule: rule({ type: "other" }) })));
       assert.equal((await records.events.listeners("other")).length, 2);

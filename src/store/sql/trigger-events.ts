@@ -92,8 +92,9 @@ const listening = (db: Db, type: string) =>
     .where("status", "in", [sql.lit("active"), sql.lit("paused")]);
 
 const listeners = query(
-  (db, type: string) => listening(db, type).select(["schedule_id", "rule_json"]).orderBy("schedule_id"),
-  (row) => ({ scheduleId: row.schedule_id, rule: JSON.parse(row.rule_json) as Rule }),
+  (db, type: string) =>
+    listening(db, type).select(["schedule_id", "rule_json", "revision"]).orderBy("schedule_id"),
+  (row) => ({ scheduleId: row.schedule_id, rule: JSON.parse(row.rule_json) as Rule, revision: row.revision }),
 );
 
 const countListeners = query(
