@@ -48,8 +48,6 @@ export interface LocalTaskRunnerOptions extends HostLocalOptions {
   readonly openConfiguration: (json: string) => Promise<DecryptedConfiguration>;
   /** Opens the body of a message. @throws ConfigurationUnreadable */
   readonly openBody: (body: JsonValue) => DecryptedBody;
-  /** What keeps commands within their resources; absent: what this machine has. */
-  readonly groups?: ControlGroups;
 }
 
 interface Running {
@@ -71,7 +69,7 @@ export class LocalTaskRunner implements TaskRunner {
     (pid) => this.#trees.spare(pid),
     () => this.#onLeaseOver(),
   );
-  readonly #groups: ControlGroups;
+  readonly #groups = new ControlGroups();
   readonly #fifos: FifoSupply;
   readonly #trash: Trash;
   readonly #commands: HostLocalRunner;
@@ -87,7 +85,6 @@ export class LocalTaskRunner implements TaskRunner {
     this.#options = options;
     this.#trees = new ProcessTrees(options.home, options.clock);
     this.sideCommands = new SideCommands({ ...options, trees: this.#trees });
-    this.#groups = options.groups ?? new ControlGroups();
     this.#fifos = new FifoSupply(join(options.home, "tmp", "pipes"));
     const discarded = join(options.home, "tmp", "attempts");
     this.#trash = new Trash(options.home, discarded, options.clock, options.log);
@@ -121,8 +118,7 @@ export class LocalTaskRunner implements TaskRunner {
    * @throws when some do not end even so
    */
   async endPredecessors(): Promise<number> {
-    const ended = await this.#trees.endStrays();
-    await this.#groups.open();
+    const [ended] = await Promise.all([this.#trees.endStrays(), this.#groups.open()]);
     return ended;
   }
 

@@ -214,14 +214,24 @@ export const resourceMutations: readonly Mutation[] = [
     "",
   ),
   groups(
+    "a killed predecessor that had the same id keeps this program from making groups",
+    "return maker === pid || (maker > 0 && !isAlive(maker));",
+    "return maker > 0 && !isAlive(maker);",
+  ),
+  groups(
+    "each restart under one supervisor makes its groups further below",
+    "basename(folder) === MAIN ? dirname(folder) : folder;",
+    "folder;",
+  ),
+  groups(
     "a group that has processes when it is to be removed stays for ever",
     "this.#left.push(...left);",
     "",
   ),
   groups(
     "groups are used that do not count what was ended",
-    "if (version === null || !(await this.#works(version))) continue;",
-    "if (version === null) continue;",
+    "if (await this.#works(version)) return version;",
+    "return version;",
   ),
   {
     fault: "a command that was ended for want of memory is told to have been ended by a signal",

@@ -48,7 +48,7 @@ class Double implements AsyncDisposable {
       own: join(this.root, "own"),
       pid: PID,
       parentPid: PID - 1,
-      isAlive: (pid) => pid === 1,
+      isAlive: (pid) => pid === 1 || pid === PID,
       makeGroup: async (path) => {
         await mkdir(path);
         await writeFile(join(path, this.counter.file), this.counter.text);
@@ -78,10 +78,10 @@ const delegated = {
 test("version 2: a command's group has its memory, without swap, and its share of a tenth of a second", async () => {
   await using double = await Double.of(delegated);
   const groups = await double.open("0::/svc\n");
-  assert.equal(groups.enforcement, "cgroup2");
-  assert.deepEqual(await double.groupsIn("svc"), [], "what was tried is removed");
   const group = (await groups.make(demand))!;
-  const [name = ""] = await double.groupsIn("svc");
+  assert.equal(group.enforcement, "cgroup2");
+  const [name = "", ...others] = await double.groupsIn("svc");
+  assert.deepEqual(others, [], "what was tried is removed");
   const setting = (file: string) => double.read(`svc/${name}/${file}`);
   assert.equal(await setting("memory.max"), String(512 * MiB));
   assert.deepEqual([await setting("memory.swap.max"), await setting("memory.oom.group")], ["0", "1"]);
@@ -90,7 +90,7 @@ test("version 2: a command's group has its memory, without swap, and its share o
   assert.equal(await group.ranOutOfMemory(), false);
   await double.write(`svc/${name}/memory.events`, "low 0\noom_kill 2\n");
   assert.equal(await group.ranOutOfMemory(), true);
-  await group.remove();
+  await group[Symbol.asyncDispose]();
   assert.deepEqual(await double.groupsIn("svc"), []);
 });
 
@@ -108,7 +108,7 @@ test("version 2: what is not asked for is not limited, and a thousandth of a cor
 test("version 2: a program that is alone in its group moves out of the way, and one that is not changes nothing", async () => {
   const files = { "svc/cgroup.controllers": "memory\n", "svc/cgroup.subtree_control": "" };
   await using shared = await Double.of({ ...files, "svc/cgroup.procs": `${PID}\n99\n` });
-  assert.equal((await shared.open("0::/svc\n")).enforcement, "none");
+  assert.equal(await (await shared.open("0::/svc\n")).make(demand), null);
   assert.deepEqual((await readdir(join(shared.root, "svc"))).sort(), [
     "cgroup.controllers",
     "cgroup.procs",
@@ -128,8 +128,8 @@ test("version 1: a command's groups are below the program's own, or at the root 
   await using double = await Double.of(first);
   double.counter = { file: "memory.oom_control", text: "oom_kill_disable 0\noom_kill 0\n" };
   const groups = await double.open(OWN);
-  assert.equal(groups.enforcement, "cgroup1");
   const group = (await groups.make(demand))!;
+  assert.equal(group.enforcement, "cgroup1");
   const [name = ""] = await double.groupsIn("memory");
   assert.deepEqual(await double.groupsIn("cpu/box"), [name]);
   assert.equal(await double.read(`memory/${name}/memory.limit_in_bytes`), String(512 * MiB));
@@ -139,34 +139,49 @@ test("version 1: a command's groups are below the program's own, or at the root 
   assert.equal(group.joinPaths.length, 2);
   await double.write(`memory/${name}/memory.oom_control`, "under_oom 0\noom_kill 1\n");
   assert.equal(await group.ranOutOfMemory(), true);
-  await group.remove();
+  await group[Symbol.asyncDispose]();
   assert.deepEqual([await double.groupsIn("memory"), await double.groupsIn("cpu/box")], [[], []]);
 });
 
 test("nothing is enforced where groups cannot be made, or do not count who was ended", async () => {
   await using none = await Double.of({});
-  const groups = await none.open("");
-  assert.equal(groups.enforcement, "none");
-  assert.equal(await groups.make(demand), null);
+  assert.equal(await (await none.open("")).make(demand), null);
   await using silent = await Double.of(first);
   silent.counter = { file: "memory.oom_control", text: "oom_kill_disable 0\n" };
-  assert.equal((await silent.open(OWN)).enforcement, "none");
+  assert.equal(await (await silent.open(OWN)).make(demand), null);
   assert.deepEqual(await silent.groupsIn("memory"), []);
 });
 
+test("version 2: a program that is started where a predecessor has moved to makes its groups where that one did", async () => {
+  const main = {
+    "svc/troupe-main/cgroup.procs": "9\n",
+    "svc/troupe-main/cgroup.controllers": "cpu memory\n",
+  };
+  await using double = await Double.of({ ...delegated, ...main, "svc/troupe-2-1/x": "" });
+  await using _group = await (await double.open("0::/svc/troupe-main\n")).make(demand);
+  assert.deepEqual(await double.groupsIn("svc"), [`troupe-${PID}-2`]);
+  assert.deepEqual(await double.groupsIn("svc/troupe-main"), []);
+});
+
 test("what a killed predecessor has left is removed, and a group that has processes is removed later", async () => {
+  const ofTheSamePid = `troupe-${PID}-1`;
   await using double = await Double.of({
     ...delegated,
     "svc/troupe-1-1/x": "of a program that lives",
     "svc/troupe-2-1/x": "of one that does not",
+    "svc/troupe-3-1/x": "of one that does not, whose processes are about to go",
+    [`svc/${ofTheSamePid}/x`]: "of one that had the same id",
   });
+  double.busy.add("svc/troupe-3-1");
   const groups = await double.open("0::/svc\n");
-  assert.deepEqual(await double.groupsIn("svc"), ["troupe-1-1"]);
   const group = (await groups.make(demand))!;
-  const name = (await double.groupsIn("svc")).find((one) => one !== "troupe-1-1")!;
-  double.busy.add(`svc/${name}`);
-  await group.remove();
-  assert.ok((await double.groupsIn("svc")).includes(name));
+  assert.equal(group.enforcement, "cgroup2");
+  const [first, second, own = "", ...others] = (await double.groupsIn("svc")).toSorted();
+  assert.deepEqual([first, second, others], ["troupe-1-1", "troupe-3-1", []]);
+  assert.notEqual(own, ofTheSamePid);
+  double.busy.add(`svc/${own}`);
+  await group[Symbol.asyncDispose]();
+  assert.ok((await double.groupsIn("svc")).includes(own));
   double.busy.clear();
   await groups.close();
   assert.deepEqual(await double.groupsIn("svc"), ["troupe-1-1"]);

@@ -1,14 +1,16 @@
 // Groups of the kernel that keep a command, with everything that it starts, within the memory and the cores that are its own.
 //
 // - They are made beside or below this program's own group: by version 2 of control groups where that may be done, else by
-//   version 1, else not at all. What can be had is found out once, before the first command runs.
+//   version 1, else not at all. What can be had is found out by the first command that asks for it: a start and other
+//   commands do not pay for that.
 // - A command joins its group before its program begins: nothing of it is outside, and nothing of the runtime inside.
 // - When a group has no memory left the kernel ends what is in it, and counts that.
-// - A group is removed with its command. What a predecessor has left is removed when this is opened.
+// - A group is removed with its command. What a predecessor has left is removed when the first one is made.
 
 import { mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { Amounts, Enforcement } from "../../engine/resources.ts";
+import { madeOnce } from "../../lib/async.ts";
 
 const NAME = /^troupe-(\d+)-\d+$/;
 /** The group into which this program moves, because one with processes of its own can have none below it (version 2). */
@@ -51,7 +53,7 @@ interface Setting {
 
 export class ControlGroups {
   readonly #parts: Required<ControlGroupsParts>;
-  #version: Version | null = null;
+  readonly #version = madeOnce(() => this.#find());
   #made = 0;
   /** Groups that could not be removed yet. */
   #left: string[] = [];
@@ -68,26 +70,40 @@ export class ControlGroups {
     this.#parts = { root, own, pid, parentPid, isAlive, makeGroup, removeGroup };
   }
 
-  /** Finds out what can be had. To be called before this program has started any other. */
+  /** To be called before this program has started any other, which would be in its group. */
   async open(): Promise<void> {
-    const own = await readFile(this.#parts.own, "utf8").catch(() => "");
-    for (const find of [() => this.#findSecond(own), () => this.#findFirst(own)]) {
-      const version = await find();
-      if (version === null || !(await this.#works(version))) continue;
-      this.#version = version;
-      await this.#removeStale(version);
-      return;
-    }
-  }
-
-  get enforcement(): Enforcement {
-    return this.#version?.enforcement ?? "none";
+    const path = await this.#secondFolder(await this.#own());
+    if (path !== null && !(await wordsIn(path, "cgroup.subtree_control")).includes("memory"))
+      await this.#delegate(path);
   }
 
   /** @returns null when nothing is enforced of what is asked for */
   async make(demand: Amounts): Promise<ControlGroup | null> {
-    const version = this.#version;
-    if (version === null) return null;
+    const version = await this.#version();
+    return version === null ? null : this.#makeBy(version, demand);
+  }
+
+  /** What is left of commands that have ended. */
+  async close(): Promise<void> {
+    await this.#remove([]);
+  }
+
+  #own(): Promise<string> {
+    return readFile(this.#parts.own, "utf8").catch(() => "");
+  }
+
+  async #find(): Promise<Version | null> {
+    const own = await this.#own();
+    for (const find of [() => this.#findSecond(own), () => this.#findFirst(own)]) {
+      const version = await find();
+      if (version === null) continue;
+      await this.#removeStale(version);
+      if (await this.#works(version)) return version;
+    }
+    return null;
+  }
+
+  async #makeBy(version: Version, demand: Amounts): Promise<ControlGroup | null> {
     const { memory, cpu } = version;
     const name = `troupe-${this.#parts.pid}-${++this.#made}`;
     const quotaUs = Math.max(QUOTA_US_MIN, Math.round((demand.cpuMillis / 1_000) * PERIOD_US));
@@ -111,22 +127,25 @@ export class ControlGroups {
     }
     const counter = demand.memoryBytes > 0 ? join(memory, name, version.counter) : null;
     return {
+      enforcement: version.enforcement,
       joinPaths: paths.map((path) => join(path, "cgroup.procs")),
       ranOutOfMemory: async () => counter !== null && (await killsIn(counter)) > 0,
-      remove: () => this.#remove(paths),
+      [Symbol.asyncDispose]: () => this.#remove(paths),
     };
   }
 
-  /** What is left of commands that have ended. */
-  async close(): Promise<void> {
-    await this.#remove([]);
+  /** Where there may be groups of version 2. */
+  async #secondFolder(own: string): Promise<string | null> {
+    const folder = await this.#folderOf(this.#parts.root, /^0::(.*)$/m.exec(own)?.[1]);
+    if (folder === null) return null;
+    // What has started this program may have been moved with a predecessor.
+    const path = basename(folder) === MAIN ? dirname(folder) : folder;
+    return (await wordsIn(path, "cgroup.controllers")).includes("memory") ? path : null;
   }
 
   async #findSecond(own: string): Promise<Version | null> {
-    const { root } = this.#parts;
-    const path = await this.#folderOf(root, /^0::(.*)$/m.exec(own)?.[1]);
-    if (path === null || !(await wordsIn(path, "cgroup.controllers")).includes("memory")) return null;
-    if (!(await wordsIn(path, "cgroup.subtree_control")).includes("memory")) await this.#delegate(path);
+    const path = await this.#secondFolder(own);
+    if (path === null) return null;
     const enabled = await wordsIn(path, "cgroup.subtree_control");
     if (!enabled.includes("memory")) return null;
     return {
@@ -194,31 +213,25 @@ export class ControlGroups {
 
   /** Makes a group as it would be for a command, and removes it. */
   async #works(version: Version): Promise<boolean> {
-    const before = this.#version;
-    this.#version = version;
+    const demand = { cpuMillis: 1_000, memoryBytes: 64 * 1024 ** 2, diskBytes: 0, gpus: 0 };
     try {
-      const group = await this.make({ cpuMillis: 1_000, memoryBytes: 64 * 1024 ** 2, diskBytes: 0, gpus: 0 });
-      const canCount = await group!.ranOutOfMemory().then(
-        () => true,
-        () => false,
-      );
-      await group!.remove();
-      return canCount;
+      await using group = await this.#makeBy(version, demand);
+      await group!.ranOutOfMemory();
+      return true;
     } catch {
       return false;
-    } finally {
-      this.#version = before;
     }
   }
 
+  /** The id of this process may have been a predecessor's, as in containers. */
   async #removeStale({ memory, cpu }: Version): Promise<void> {
-    for (const folder of new Set([memory, ...(cpu === null ? [] : [cpu])])) {
-      const stale = (await namesIn(folder)).filter((name) => {
-        const pid = NAME.exec(name)?.[1];
-        return pid !== undefined && !this.#parts.isAlive(Number(pid));
-      });
-      for (const name of stale) await this.#parts.removeGroup(join(folder, name)).catch(() => {});
-    }
+    const { pid, isAlive } = this.#parts;
+    const isStale = (name: string) => {
+      const maker = Number(NAME.exec(name)?.[1]);
+      return maker === pid || (maker > 0 && !isAlive(maker));
+    };
+    for (const folder of new Set([memory, cpu ?? memory]))
+      await this.#remove((await namesIn(folder)).filter(isStale).map((name) => join(folder, name)));
   }
 
   /** A group with processes cannot be removed: some are about to go, and are looked at again later. */
@@ -238,13 +251,13 @@ export function mayBeKept(demand: Amounts | null): boolean {
   return demand !== null && demand.memoryBytes + demand.cpuMillis > 0;
 }
 
-export interface ControlGroup {
+/** It is removed when nothing of the command is left. */
+export interface ControlGroup extends AsyncDisposable {
+  readonly enforcement: Enforcement;
   /** A process that writes 0 into each of these files is in the group from then on. */
   readonly joinPaths: readonly string[];
   /** Whether the kernel has ended something of it because its memory was used up. */
   ranOutOfMemory(): Promise<boolean>;
-  /** To be called when nothing of the command is left. */
-  remove(): Promise<void>;
 }
 
 const JOIN = 'while [ "$1" != -- ]; do echo 0 >"$1" || exit 126; shift; done; shift; exec "$@"';

@@ -152,7 +152,7 @@ export class HostLocalRunner {
     try {
       if (control.reason !== null) return endedBeforeStart(control.reason);
       await using group = await this.#groupFor(attempt);
-      ended = await this.#runCommand(attempt, places, group.value);
+      ended = await this.#runCommand(attempt, places, group);
       return ended.outcome;
     } finally {
       await this.#places.putAway(places, ended);
@@ -160,19 +160,17 @@ export class HostLocalRunner {
   }
 
   /** What keeps the command within the resources that are its own. */
-  async #groupFor({ task, config }: Attempt) {
-    const none = { value: null, async [Symbol.asyncDispose]() {} };
-    if (config.demand === null || !mayBeKept(config.demand)) return none;
+  async #groupFor({ task, config }: Attempt): Promise<ControlGroup | null> {
+    if (config.demand === null || !mayBeKept(config.demand)) return null;
     try {
-      const value = await this.#tools.groups.make(config.demand);
-      return { value, [Symbol.asyncDispose]: async () => value?.remove() };
+      return await this.#tools.groups.make(config.demand);
     } catch (error) {
       const fields = { job_id: task.ref.jobId, agent_id: task.agentId, error: String(error) };
       this.#options.log.warn(
         fields,
         "A command is not kept within its resources: it could be given no group.",
       );
-      return none;
+      return null;
     }
   }
 
@@ -209,9 +207,7 @@ export class HostLocalRunner {
       usage,
       ...output.carried(),
       durationMs: Math.round(performance.now() - startedAtMs),
-      ...(mayBeKept(config.demand) && {
-        enforcement: group === null ? "none" : this.#tools.groups.enforcement,
-      }),
+      ...(mayBeKept(config.demand) && { enforcement: group?.enforcement ?? "none" }),
     };
     const isMemoryShort = (await group?.ranOutOfMemory()) === true;
     const isWorkspaceEmpty = await this.#places.settle(places);
