@@ -23,6 +23,11 @@ export const resourceKinds: readonly {
   { name: "gpus", text: (amount) => counted(amount, "GPU") },
 ];
 
+/** Whether there is as much as is asked for. Compared often, for whoever waits: it makes nothing. */
+export function isThere(asked: Amounts, there: Amounts): boolean {
+  return resourceKinds.every(({ name }) => asked[name] === 0 || asked[name] <= there[name]);
+}
+
 /** The kinds that are asked for and of which there is less. */
 export function lacking(asked: Amounts, there: Amounts): readonly (keyof Amounts)[] {
   return resourceKinds.map(({ name }) => name).filter((name) => asked[name] > 0 && asked[name] > there[name]);

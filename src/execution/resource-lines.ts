@@ -7,7 +7,7 @@
 // - A head that only waits for slots of its pool is overtaken by nobody in that pool (pools.ts).
 
 import { Fifo } from "../engine/fifo.ts";
-import { type Amounts, lacking, resourceKinds, without } from "../engine/resources.ts";
+import { type Amounts, isThere, lacking, resourceKinds, without } from "../engine/resources.ts";
 
 export const OVERTAKEN_MAX = 16;
 /** Requests that were taken back, and that a line may hold before it is worth rebuilding. */
@@ -86,7 +86,7 @@ export class ResourceLines<Request extends Waiting> {
   ready(pool: string, free: Amounts): Request | null {
     let spare = free;
     for (const [head, { demand, overtaken }] of this.#heads()) {
-      if (lacking(demand, spare).length === 0 && head.pool === pool) return head;
+      if (head.pool === pool && isThere(demand, spare)) return head;
       if (overtaken >= OVERTAKEN_MAX) spare = without(spare, demand, 1);
     }
     return null;

@@ -7,7 +7,7 @@ import type { ClusterNodes, NodeView } from "../cluster/cluster-nodes.ts";
 import { isLiving } from "../cluster/nodes.ts";
 import type { Graph } from "../engine/graph.ts";
 import { hasLabels, type Labels } from "../engine/labels.ts";
-import { type Amounts, amountsText, askedKinds, lacking } from "../engine/resources.ts";
+import { type Amounts, amountsText, askedKinds, isThere } from "../engine/resources.ts";
 import { amountsOf } from "../execution/machine-resources.ts";
 import { DomainError } from "../lib/domain-error.ts";
 
@@ -44,7 +44,7 @@ function machinesFor(living: readonly NodeView[], labels: Labels): readonly Node
 
 /** What a program does not tell of its machine is not known to be missing. */
 function lacks({ resources }: NodeView, asked: Amounts): boolean {
-  return resources !== null && lacking(asked, amountsOf(resources.effective)).length > 0;
+  return resources !== null && !isThere(asked, amountsOf(resources.effective));
 }
 
 function unsatisfiable(nodeId: string, asked: Amounts, machines: readonly NodeView[]): DomainError {

@@ -98,14 +98,14 @@ const labels: readonly Mutation[] = [
   {
     fault: "a request is taken to a node with free slots and without its labels",
     file: "src/cluster/tasks/slots.ts",
-    search: "|| !this.#couldHold(nodeId, request)) continue;",
+    search: " || !this.#couldHold(nodeId, request)) continue;",
     replacement: ") continue;",
     tests: SLOTS,
   },
   {
     fault: "labels that no node has fail the run although one may join",
     file: "src/cluster/tasks/slots.ts",
-    search: "if (Object.keys(needs.nodeLabels).length > 0) return true;",
+    search: "if (Object.keys(nodeLabels).length > 0) return true;",
     replacement: "",
     tests: SLOTS,
   },

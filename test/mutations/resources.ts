@@ -86,8 +86,8 @@ export const resourceMutations: readonly Mutation[] = [
   {
     fault: "what the limits leave is not looked at, but what the machine has",
     file: "src/resources/capacity.ts",
-    search: "lacking(asked, amountsOf(resources.effective))",
-    replacement: "lacking(asked, amountsOf(resources.totals))",
+    search: "isThere(asked, amountsOf(resources.effective))",
+    replacement: "isThere(asked, amountsOf(resources.totals))",
     tests: ["test/gateway/resource.test.ts"],
   },
   {
@@ -178,8 +178,15 @@ export const resourceMutations: readonly Mutation[] = [
   {
     fault: "a request for resources is sent to nodes that could never hold it",
     file: "src/cluster/tasks/slots.ts",
-    search: "return allowed !== undefined && lacking(demand, allowed).length === 0;",
+    search: "return allowed !== undefined && isThere(demand, allowed);",
     replacement: "return true;",
+    tests: ["src/cluster/tasks/slots.test.ts"],
+  },
+  {
+    fault: "limits that are lowered for a while fail what waits for another node's resources",
+    file: "src/cluster/tasks/slots.ts",
+    search: "isThere(demand, machine.totals)",
+    replacement: "isThere(demand, machine.allowed)",
     tests: ["src/cluster/tasks/slots.test.ts"],
   },
   {

@@ -189,7 +189,11 @@ class SimNode implements Living {
   /** As its row tells. */
   readonly machine = (): KnownMachine => {
     const { allowed, reserved } = this.#own;
-    return { allowed, free: { ...allowed, cpuMillis: allowed.cpuMillis - reserved.cpuCores * 1_000 } };
+    return {
+      totals: allowed,
+      allowed,
+      free: { ...allowed, cpuMillis: allowed.cpuMillis - reserved.cpuCores * 1_000 },
+    };
   };
 
   begin(): void {

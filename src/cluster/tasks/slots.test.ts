@@ -208,7 +208,7 @@ describe("a request for resources of a machine", () => {
     isReady: true,
     labels: {},
     pools: { default: { capacity: 4, free: 4 } },
-    machine: { allowed: amounts(allowed), free: amounts(free) },
+    machine: { totals: amounts(4_000), allowed: amounts(allowed), free: amounts(free) },
     ...more,
   });
   const needs = { nodeLabels: {}, demand };
@@ -266,7 +266,11 @@ describe("a request for resources of a machine", () => {
 
   test("is refused when no node could hold it, and waits for one that is lost and could", () => {
     const under = cluster(4, 1_000);
-    under.nodes.nodesAre([node("n0", 1_000, 1_000), node("old", 0, 0, { machine: null })]);
+    const small = { totals: amounts(1_000), allowed: amounts(1_000), free: amounts(1_000) };
+    under.nodes.nodesAre([
+      node("n0", 1_000, 1_000, { machine: small }),
+      node("old", 0, 0, { machine: null }),
+    ]);
     assert.deepEqual(ask(under, "a"), {
       kind: "unsatisfiable",
       reason: "It needs 2 cores, and this machine has 1 core.",
@@ -276,6 +280,15 @@ describe("a request for resources of a machine", () => {
       kind: "queued",
       hint: 'No node that is ready has a slot of pool "default" and 2 cores for commands. It waits for one that has.',
     });
+    under.nodes.nodesAre([node("n0", 4_000, 4_000)]);
+    assert.deepEqual(under.news()[0], ["a at n0"]);
+  });
+
+  test("waits while only limits keep nodes from holding it", () => {
+    const under = cluster(4, 1_000);
+    under.nodes.nodesAre([node("n0", 1_000, 1_000)]);
+    assert.equal(ask(under, "a").kind, "queued");
+    assert.deepEqual(under.news(), [[], []]);
     under.nodes.nodesAre([node("n0", 4_000, 4_000)]);
     assert.deepEqual(under.news()[0], ["a at n0"]);
   });

@@ -12,7 +12,7 @@
 import type { PlacementPolicy } from "../../engine/graph.ts";
 import { hasLabels, type Labels, labelsText, noLabels } from "../../engine/labels.ts";
 import { type Grant, type NodeNeeds, noNeeds, type Slots } from "../../engine/ports.ts";
-import { type Amounts, amountsText, askedKinds, lacking, without } from "../../engine/resources.ts";
+import { type Amounts, amountsText, askedKinds, isThere, lacking, without } from "../../engine/resources.ts";
 import type { Lease } from "../../engine/task-port.ts";
 import { amountsOf } from "../../execution/machine-resources.ts";
 import { isReady, type NodeRecord, type NodeResources } from "../nodes.ts";
@@ -37,6 +37,8 @@ export interface KnownNode {
 
 /** The resources of a machine. */
 export interface KnownMachine {
+  /** What it has: so much may be allowed at any time. */
+  readonly totals: Amounts;
   /** What commands may have of it. */
   readonly allowed: Amounts;
   readonly free: Amounts;
@@ -53,11 +55,11 @@ export function knownNode(node: NodeRecord): KnownNode {
   return { nodeId, isReady: isReady(node), labels, pools: Object.fromEntries(known), machine };
 }
 
-function knownMachine({ effective, reserved }: NodeResources): KnownMachine {
+function knownMachine({ totals, effective, reserved }: NodeResources): KnownMachine {
   const allowed = amountsOf(effective);
   const { cpuCores, memoryBytes, diskBytes, gpus } = reserved;
   const taken = { cpuMillis: Math.round(cpuCores * 1_000), memoryBytes, diskBytes, gpus };
-  return { allowed, free: without(allowed, taken) };
+  return { totals: amountsOf(totals), allowed, free: without(allowed, taken) };
 }
 
 /** This node's slots and resources as they stand now. */
@@ -104,7 +106,7 @@ interface Other {
   readonly isReady: boolean;
   readonly labels: Labels;
   readonly pools: ReadonlyMap<string, Estimate>;
-  readonly machine: { readonly allowed: Amounts; free: Amounts } | null;
+  readonly machine: (KnownMachine & { free: Amounts }) | null;
 }
 
 export class ClusterSlots implements Slots, PeerSlots {
@@ -279,8 +281,8 @@ export class ClusterSlots implements Slots, PeerSlots {
     let free = this.#freeAt(nodeId, pool);
     for (const request of this.#waiting.get(pool)?.values() ?? []) {
       if (free <= 0) return;
-      if (request.nodeId === nodeId || request.isExpected || !this.#couldHold(nodeId, request)) continue;
-      if (!this.#hasResources(nodeId, request)) continue;
+      if (request.nodeId === nodeId || request.isExpected) continue;
+      if (!this.#hasResources(nodeId, request) || !this.#couldHold(nodeId, request)) continue;
       if (request.slots > free) return;
       this.#takeBack(request);
       const lease = this.#make(request, nodeId);
@@ -306,14 +308,14 @@ export class ClusterSlots implements Slots, PeerSlots {
     if (!hasLabels((isOwn ? labels : node?.labels) ?? noLabels, nodeLabels)) return false;
     if (demand === null) return true;
     const allowed = isOwn ? own.allowed : node?.machine?.allowed;
-    return allowed !== undefined && lacking(demand, allowed).length === 0;
+    return allowed !== undefined && isThere(demand, allowed);
   }
 
   /** Whether what the request asks for beside slots is free there, as far as is known. */
   #hasResources(nodeId: string, { needs: { demand } }: Request): boolean {
     if (demand === null) return true;
     const free = this.#freeOf(nodeId);
-    return free !== undefined && lacking(demand, free).length === 0;
+    return free !== undefined && isThere(demand, free);
   }
 
   /** What is free of a machine. */
@@ -343,12 +345,13 @@ export class ClusterSlots implements Slots, PeerSlots {
     return choose(placement, slots, [first, ...others]).nodeId;
   }
 
-  /** A node with the labels may join at any time. */
-  #mayCome(request: Request): boolean {
-    const { pool, slots, needs } = request;
-    if (Object.keys(needs.nodeLabels).length > 0) return true;
-    return [...this.#nodes].some(
-      ([nodeId, { pools }]) => (pools.get(pool)?.capacity ?? 0) >= slots && this.#couldHold(nodeId, request),
+  /** A node with the labels may join at any time, a known one may be ready again, and limits may be raised. */
+  #mayCome({ pool, slots, needs: { nodeLabels, demand } }: Request): boolean {
+    if (Object.keys(nodeLabels).length > 0) return true;
+    return [...this.#nodes.values()].some(
+      ({ pools, machine }) =>
+        (pools.get(pool)?.capacity ?? 0) >= slots &&
+        (demand === null || (machine !== null && isThere(demand, machine.totals))),
     );
   }
 
