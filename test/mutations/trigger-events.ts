@@ -155,6 +155,11 @@ export const triggerEventMutations: readonly Mutation[] = [
     tests: simulation,
   },
   store(
+    "an event at the end of a page has only a part of what schedules have made of it",
+    "i === 0 || seq > lastSeq",
+    "true",
+  ),
+  store(
     "waiting events are removed with old ones",
     '.where("m.waiting", "=", sql.lit(1)),\n        ),',
     '.where("m.waiting", "=", sql.lit(2)),\n        ),',

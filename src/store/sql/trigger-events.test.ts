@@ -90,6 +90,20 @@ contractOnEach(
       );
     });
 
+    test("a page has fewer events when schedules have made too much of them, and each event has all of it", async (records) => {
+      await insert(records, ...[1, 2, 3].map((n) => event(n)));
+      await records.write(async ({ events }) => {
+        for (let n = 0; n < 2_500; n++)
+          await Promise.all([1, 2, 3].map((seq) => events.insertMatch(match(seq, { scheduleId: `s${n}` }))));
+      });
+      const pageAfter = async (afterSeq: number | null) => {
+        const { rows, isCut } = await records.events.events({ ...all, afterSeq });
+        return [...rows.map(({ seq, matches }) => [seq, matches.length]), isCut];
+      };
+      assert.deepEqual(await pageAfter(null), [[3, 2_500], [2, 2_500], true]);
+      assert.deepEqual(await pageAfter(2), [[1, 2_500], false]);
+    });
+
     test("active and paused schedules of a type listen, with their rules, as they are in the transaction", async (records) => {
       await records.write(async ({ schedules, events }) => {
         for (const [n, given] of [

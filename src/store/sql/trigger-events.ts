@@ -1,7 +1,14 @@
 // The tables trigger_events and event_matches.
 
 import { sql, type Transaction } from "kysely";
-import type { EventMatch, EventRecords, EventWrites, TriggerEvent } from "../../schedules/event-records.ts";
+import type { Page } from "../../lib/page.ts";
+import type {
+  EventMatch,
+  EventRecords,
+  EventWrites,
+  MatchedEvent,
+  TriggerEvent,
+} from "../../schedules/event-records.ts";
 import type { Rule } from "../../schedules/records.ts";
 import { columnsOf, flag } from "./columns.ts";
 import type { Database } from "./database.ts";
@@ -39,6 +46,8 @@ const matches = columnsOf<Schema["event_matches"], EventMatch>({
 
 /** Of a batch. */
 const WAITING_CHARS_MAX = 4 * 1024 * 1024;
+/** What schedules have made of the events of a page: an event may have 1,000 of them. */
+const PAGE_MATCHES_MAX = 5_000;
 
 const byId = query(
   (db, eventId: string) => db.selectFrom("trigger_events").selectAll().where("event_id", "=", eventId),
@@ -60,8 +69,8 @@ const list = listQuery(
   events.toRecord,
 );
 
-/** @param seqsJson a list */
-const matchesOf = query((db, seqsJson: string) => {
+/** @param seqsJson a list. @returns those of the newest events first */
+const matchesOf = query((db, seqsJson: string, limit: number) => {
   const seqs =
     kindOf(db) === "sqlite"
       ? sql<number>`(select value from json_each(${seqsJson}))`
@@ -70,8 +79,9 @@ const matchesOf = query((db, seqsJson: string) => {
     .selectFrom("event_matches")
     .selectAll()
     .where("seq", "in", seqs)
-    .orderBy("seq")
-    .orderBy("schedule_id");
+    .orderBy("seq", "desc")
+    .orderBy("schedule_id")
+    .limit(atMost(limit));
 }, matches.toRecord);
 
 const depthOf = query(
@@ -129,30 +139,30 @@ const lastSeq = query(
   (row) => row.seq,
 );
 
-async function withMatches<Event extends TriggerEvent>(on: Session, found: readonly Event[]) {
-  if (found.length === 0) return [];
-  const all = await matchesOf.all(on, JSON.stringify(found.map(({ seq }) => seq)));
-  const bySeq = Map.groupBy(all, ({ seq }) => seq);
-  return found.map((event) => ({ ...event, matches: bySeq.get(event.seq) ?? [] }));
+/** @param found newest first; fewer are returned when they have too many matches together, but at least one */
+async function withMatches(on: Session, { rows, isCut }: Page<TriggerEvent>): Promise<Page<MatchedEvent>> {
+  if (rows.length === 0) return { rows: [], isCut };
+  const read = await matchesOf.all(on, JSON.stringify(rows.map(({ seq }) => seq)), PAGE_MATCHES_MAX + 1);
+  const lastSeq = read.length > PAGE_MATCHES_MAX ? read.at(-1)!.seq : 0;
+  const whole = rows.filter(({ seq }, i) => i === 0 || seq > lastSeq);
+  const bySeq = Map.groupBy(read, ({ seq }) => seq);
+  return {
+    rows: whole.map((event) => ({ ...event, matches: bySeq.get(event.seq) ?? [] })),
+    isCut: isCut || whole.length < rows.length,
+  };
 }
 
-async function matchedEvent(on: Session, eventId: string) {
+async function matchedEvent(on: Session, eventId: string): Promise<MatchedEvent | null> {
   const event = await byId.first(on, eventId);
-  const [matched = null] = event === null ? [] : await withMatches(on, [event]);
-  return matched;
+  return event === null ? null : (await withMatches(on, { rows: [event], isCut: false })).rows[0]!;
 }
 
 export function eventReads(database: Database): EventRecords {
   return {
     event: (eventId) => matchedEvent(database, eventId),
     async events({ type, source, limit, afterSeq }) {
-      const { rows, isCut } = await list(
-        database,
-        { type, source },
-        afterSeq ?? Number.MAX_SAFE_INTEGER,
-        limit,
-      );
-      return { rows: await withMatches(database, rows), isCut };
+      const after = afterSeq ?? Number.MAX_SAFE_INTEGER;
+      return withMatches(database, await list(database, { type, source }, after, limit));
     },
     depthOf: (runId) => depthOf.first(database, runId),
     listeners: (type) => listeners.all(database, type),
