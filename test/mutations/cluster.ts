@@ -153,15 +153,15 @@ const postgres: readonly Mutation[] = (
     [
       "jobs of living nodes are taken over",
       "src/store/postgres/journal-statements.ts",
-      "nodes.owner = owners.owner THEN nodes.lease_until <= ${NOW}",
-      "nodes.owner = owners.owner THEN TRUE",
+      "nodes.owner = owners.owner THEN nodes.lease_until",
+      "nodes.owner = owners.owner THEN 0",
       rows,
     ],
     [
       "jobs of a node that has started again are taken over while others may run its attempts",
       "src/store/postgres/journal-statements.ts",
-      "nodes.former_until <= ${NOW}",
-      "TRUE",
+      "THEN nodes.former_until",
+      "THEN 0",
       rows,
     ],
     [
@@ -174,8 +174,36 @@ const postgres: readonly Mutation[] = (
     [
       "a job is taken from the node that is to carry it on",
       "src/store/postgres/journal-statements.ts",
-      "nodes.lease_until + ${GRACE_MS} <= ${NOW} AS is_free",
-      "nodes.lease_until <= ${NOW} AS is_free",
+      "nodes.lease_until + ${GRACE_MS} END AS awaited_until",
+      "nodes.lease_until END AS awaited_until",
+      rows,
+    ],
+    [
+      "the first node that looks takes all that another one has lost",
+      "src/store/postgres/journal-statements.ts",
+      "const SHARING_MS = 1_500;",
+      "const SHARING_MS = 0;",
+      rows,
+    ],
+    [
+      "what falls to a node that does not take it waits for it",
+      "src/store/postgres/journal-statements.ts",
+      "const SHARING_MS = 1_500;",
+      "const SHARING_MS = 1e9;",
+      rows,
+    ],
+    [
+      "busy nodes take over as much as idle ones",
+      "src/store/postgres/journal-statements.ts",
+      "greatest(1, slots - used)",
+      "greatest(1, 0)",
+      rows,
+    ],
+    [
+      "jobs fall to nodes that take nothing on",
+      "src/store/postgres/journal-statements.ts",
+      " AND maintenance = 0 AND drain_until IS NULL\n",
+      "\n",
       rows,
     ],
     [

@@ -112,8 +112,8 @@ export const drainMutations: readonly Mutation[] = [
   ...of("src/store/postgres/journal-statements.ts", rows, [
     [
       "jobs of a lost owner wait for a node that takes nothing on",
-      " OR nodes.drain_until IS NOT NULL\n",
-      "\n",
+      "CASE WHEN nodes.drain_until IS NULL THEN nodes.lease_until + ${GRACE_MS} END",
+      "nodes.lease_until + ${GRACE_MS}",
     ],
   ]),
   ...of("src/cluster/membership.ts", membership, [

@@ -1,6 +1,7 @@
 // The rows of nodes in the simulated database, by its clock, and what they say of who may claim a job: a model of
 // src/store/postgres/nodes.ts and of the journal's claim there.
 
+import { crc32 } from "node:zlib";
 import type {
   NodeEntry,
   NodeLoad,
@@ -16,6 +17,8 @@ import type { StoredJob } from "../support/memory-journal.ts";
 
 /** How long others leave a job alone whose recovery mode is local_restart. */
 const GRACE_MS = 60_000;
+/** How long a lost job is left to the node that it falls to. */
+const SHARING_MS = 1_500;
 const MAINTENANCE_DRAIN_MS = 5_000;
 
 export class SimNodes {
@@ -139,8 +142,32 @@ export class SimNodes {
     const nodeId = nodeOf(owner);
     const row = nodeId === null ? undefined : this.rows.get(nodeId);
     if (row === undefined || row.nodeId === nodeOf(claimant)) return true;
-    if (row.owner !== owner && this.#formerUntil(row.nodeId) > this.#nowMs()) return false;
-    if (insert.recoveryPolicy !== "local_restart" || this.outageOf(row.nodeId) !== null) return true;
-    return row.leaseUntilMs + GRACE_MS <= this.#nowMs();
+    const awaitedMs = insert.recoveryPolicy === "local_restart" && this.outageOf(row.nodeId) === null;
+    const endedMs = awaitedMs
+      ? row.leaseUntilMs + GRACE_MS
+      : row.owner === owner
+        ? row.leaseUntilMs
+        : this.#formerUntil(row.nodeId);
+    return endedMs + (this.#fallsTo(claimant, insert.runId) ? 0 : SHARING_MS) <= this.#nowMs();
   }
+
+  /** Nodes that take work on have parts of the range from 0 to 1, as large as their free slots are many. */
+  #fallsTo(claimant: string, runId: string): boolean {
+    const takers = this.present().filter(
+      ({ nodeId, leaseLeftMs }) => leaseLeftMs > 0 && this.outageOf(nodeId) === null,
+    );
+    if (!takers.some(({ nodeId }) => nodeId === nodeOf(claimant))) return true;
+    const total = takers.reduce((sum, taker) => sum + weightOf(taker), 0);
+    let upto = 0;
+    const taker = takers.find((one) => {
+      upto += weightOf(one);
+      return (crc32(runId) / 2 ** 32) * total < upto;
+    });
+    return taker?.nodeId === nodeOf(claimant);
+  }
+}
+
+function weightOf({ pools, reserved }: NodeRecord): number {
+  const slots = Object.values(pools).reduce((sum, capacity) => sum + capacity, 0);
+  return Object.values(reserved).reduce((free, pool) => free - pool.in_use, slots) || 1;
 }

@@ -218,33 +218,53 @@ const followRuns = (given: string) => `
 
 /** How long others leave a job alone whose node is to carry it on (recovery_mode local_restart), and is not drained. */
 const GRACE_MS = 60_000;
+/** How long a lost job is left to the node that it falls to: each node looks once a second. */
+const SHARING_MS = 1_500;
 
 /**
- * The owners of open jobs whose lease is over, found by the index alone, and whether `$1` may have all that is theirs. A lease
- * that a later owner of the node has replaced is over for that node, which waits for what its former owners had begun on
- * others; for these it lasts to its end.
+ * Lost jobs fall to the nodes that take work on, to each as many as it has free slots, by a number between 0 and 1 that each
+ * job has: `$1` has a part of that range, or all of it when it is no such node.
+ */
+const SHARE = `takers AS (
+    SELECT node_id, greatest(1, slots - used)::float8 AS weight FROM nodes,
+      LATERAL (SELECT coalesce(sum(value::bigint), 0) AS slots FROM json_each_text(pools_json::json)) AS pools,
+      LATERAL (SELECT coalesce(sum((value->>'in_use')::bigint), 0) AS used FROM json_each(reserved_json::json)) AS uses
+    WHERE status = 'ready' AND lease_until > ${NOW} AND maintenance = 0 AND drain_until IS NULL
+  ), parts AS (
+    SELECT node_id, weight, sum(weight) OVER (ORDER BY node_id) AS upto, sum(weight) OVER () AS total FROM takers
+  ), share AS MATERIALIZED (
+    SELECT coalesce(min((upto - weight) / total), 0) AS low, coalesce(min(upto / total), 1) AS high
+    FROM parts WHERE node_id = split_part($1, '/', 1)
+  )`;
+const PLACE = "(hashtextextended(job_id, 0) & 4294967295) / 4294967296::float8";
+
+/**
+ * The owners of open jobs whose lease is over, found by the index alone, and since when. A lease that a later owner of the node
+ * has replaced is over for that node, which waits for what its former owners had begun on others; for these it lasts to its end.
  */
 const LOST = `owners AS (
     (SELECT owner FROM jobs WHERE terminal = 0 ORDER BY owner LIMIT 1)
     UNION ALL
     SELECT (SELECT jobs.owner FROM jobs WHERE terminal = 0 AND jobs.owner > owners.owner ORDER BY jobs.owner LIMIT 1)
       FROM owners WHERE owners.owner IS NOT NULL
-  ), lost AS MATERIALIZED (
-    SELECT owners.owner,
-      nodes.node_id IS NULL OR nodes.node_id = split_part($1, '/', 1) OR nodes.drain_until IS NOT NULL
-        OR nodes.lease_until + ${GRACE_MS} <= ${NOW} AS is_free
+  ), ended AS (
+    SELECT owners.owner, nodes.node_id IS NULL OR nodes.node_id = split_part($1, '/', 1) AS is_own,
+      CASE
+        WHEN nodes.owner = owners.owner THEN nodes.lease_until
+        WHEN nodes.node_id <> split_part($1, '/', 1) THEN nodes.former_until
+        ELSE 0 END AS ended_at,
+      CASE WHEN nodes.drain_until IS NULL THEN nodes.lease_until + ${GRACE_MS} END AS awaited_until
     FROM owners LEFT JOIN nodes ON nodes.node_id = split_part(owners.owner, '/', 1)
-    WHERE owners.owner <> $1 AND CASE
-        WHEN nodes.owner = owners.owner THEN nodes.lease_until <= ${NOW}
-        WHEN nodes.node_id <> split_part($1, '/', 1) THEN nodes.former_until <= ${NOW}
-        ELSE TRUE END
-  )`;
+    WHERE owners.owner <> $1
+  ), lost AS MATERIALIZED (SELECT * FROM ended WHERE ended_at <= ${NOW}), ${SHARE}`;
 
 /** Open jobs of lost owners that may be taken over now, oldest first. */
 const free = (limit: string, lock: string) => `
-  SELECT job.job_id FROM lost CROSS JOIN LATERAL (
+  SELECT job.job_id FROM share CROSS JOIN lost CROSS JOIN LATERAL (
       SELECT job_id, submitted_at FROM jobs
-      WHERE terminal = 0 AND owner = lost.owner AND (lost.is_free OR recovery_policy <> 'local_restart')
+      WHERE terminal = 0 AND owner = lost.owner AND (lost.is_own
+        OR CASE WHEN recovery_policy = 'local_restart' THEN coalesce(lost.awaited_until, lost.ended_at) ELSE lost.ended_at END
+          + CASE WHEN ${PLACE} >= share.low AND ${PLACE} < share.high THEN 0 ELSE ${SHARING_MS} END <= ${NOW})
       ORDER BY submitted_at, job_id LIMIT ${limit} ${lock}) AS job
     ORDER BY submitted_at, job_id LIMIT ${limit}`;
 

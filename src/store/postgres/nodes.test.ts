@@ -550,6 +550,65 @@ onPostgres("nodes that take over at once never take the same job", async ({ data
   await Promise.all([...journals, nodes].map((one) => one.close()));
 });
 
+/** A journal for which the database's clock stands at what is set with `moveTo`. */
+async function withStillClock(
+  url: string,
+  use: (journal: PostgresJournal, moveTo: (timeMs: number) => Promise<void>) => Promise<void>,
+): Promise<void> {
+  const moveTo = (timeMs: number) =>
+    inPostgres(
+      url,
+      `CREATE OR REPLACE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql
+        AS 'SELECT to_timestamp(${timeMs} / 1000.0)'`,
+    );
+  await moveTo(0);
+  const own = new URL(url);
+  own.searchParams.set("options", "-c search_path=public,pg_catalog");
+  const database = await openPostgres(own.href);
+  const journal = new PostgresJournal(database);
+  try {
+    await use(journal, moveTo);
+  } finally {
+    await journal.close();
+    await database.close();
+    await inPostgres(url, "DROP FUNCTION public.clock_timestamp()");
+  }
+}
+
+onPostgres(
+  "what a node has lost falls to the others by their free slots, and later to anybody",
+  async (under) => {
+    const { url, nodes, submit, over } = under;
+    const jobIds = Array.from({ length: 300 }, (_, i) => `j-${i}`);
+    await nodes.register(entry("dead/1"), LEASE_MS, []);
+    for (const jobId of jobIds) await submit(jobId, "dead/1", "cluster_recover");
+    await nodes.register(entry("busy/1", { pools: { default: 8, gpu: 1 } }), LEASE_MS, []);
+    await nodes.register(entry("idle/1", { pools: { default: 4 } }), LEASE_MS, []);
+    await nodes.register(entry("drained/1", { pools: { default: 100 } }), LEASE_MS, []);
+    await nodes.order("drained", { kind: "drain", withinMs: 1_000, servicesLast: false });
+    const reserved = {
+      default: { in_use: 7, queued: 9, active: 7 },
+      gpu: { in_use: 0, queued: 0, active: 0 },
+    };
+    await nodes.renew(entry("busy/1"), LEASE_MS, { ...load, reserved });
+    await over("dead/1");
+    const endMs = (await nodes.present()).find(({ nodeId }) => nodeId === "dead")!.leaseUntilMs;
+    await withStillClock(url, async (journal, moveTo) => {
+      await moveTo(endMs - 1);
+      assert.deepEqual(await journal.claim("busy/1", 300), []);
+      await moveTo(endMs);
+      const busy = await journal.claim("busy/1", 300);
+      assert.ok(busy.length > 80 && busy.length < 120, `${busy.length} of 300 for 2 of 6 free slots`);
+      const idle = await journal.claim("idle/1", 100);
+      await moveTo(endMs + 1_499);
+      assert.deepEqual(await journal.claim("busy/1", 300), []);
+      await moveTo(endMs + 1_500);
+      const later = await journal.claim("busy/1", 300);
+      assert.deepEqual([...busy, ...idle, ...later].toSorted(), jobIds.toSorted());
+    });
+  },
+);
+
 onPostgres("looking for jobs to take over reads no more than an index entry per owner", async (under) => {
   const { database, submit } = under;
   for (let i = 0; i < 50; i++) await submit(`j-${i}`, "a/1", "cluster_recover");
