@@ -1713,6 +1713,9 @@ export type ResourceReserved = {
 
   /** How many. */
   readonly gpus: number;
+
+  /** Of one command each, on its machine; the first thousand. */
+  readonly ports: readonly number[];
 };
 
 export type ResourceTotals = {

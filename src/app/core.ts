@@ -11,6 +11,7 @@ import { Reconciler } from "../cluster/reconcile.ts";
 import type { ReconcileNode } from "../cluster/remote-reconcile.ts";
 import { Engine } from "../engine/engine.ts";
 import type { EngineLog } from "../engine/ports.ts";
+import { FreePorts, isPortFree } from "../execution/free-ports.ts";
 import { makeRedactor } from "../execution/output/redaction.ts";
 import { PoolSlots } from "../execution/pools.ts";
 import { payloadsIn } from "../execution/runner/paths.ts";
@@ -161,7 +162,8 @@ export async function openCore(
   });
   const workersEnv = workersEnvironment(process.env, config.blobCredentials);
   const machine = await OwnMachine.open(home.path, workersEnv.PATH);
-  const slots = new PoolSlots(pools, systemRandomness.id, config.nodeLabels, machine.totals);
+  const ports = new FreePorts(systemRandomness.fraction(), isPortFree);
+  const slots = new PoolSlots(pools, systemRandomness.id, config.nodeLabels, machine.totals, ports);
   const runner = new LocalTaskRunner({
     home: home.path,
     blobs,

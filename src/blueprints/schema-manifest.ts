@@ -23,7 +23,7 @@ import {
   schemaReference,
   text,
 } from "./schema-parts.ts";
-import { portsSchema, requiredServicesSchema, servicesSchema } from "./schema-services.ts";
+import { nodePortsSchema, requiredServicesSchema, servicesSchema } from "./schema-services.ts";
 
 const SECONDS_MAX = 1_000_000_000;
 const MILLISECONDS_MAX = 1_000_000_000_000;
@@ -162,7 +162,7 @@ const nodeResources = open(
     memory_mb: integer("Memory in MiB.", MEBIBYTES_RANGE.min, MEBIBYTES_RANGE.max),
     disk_mb: integer("Disk in MiB.", MEBIBYTES_RANGE.min, MEBIBYTES_RANGE.max),
     gpu: integer("GPUs.", GPU_RANGE.min, GPU_RANGE.max),
-    ports: portsSchema,
+    ports: nodePortsSchema,
   },
 );
 

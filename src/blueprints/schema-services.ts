@@ -1,10 +1,12 @@
 // JSON Schema of services: those that a manifest or a node offers, and those that a manifest requires.
 
+import { PORT_LABEL, PORTS_MAX } from "../engine/manifest/resources.ts";
 import {
   anyObject,
   choice,
   commandList,
   either,
+  flag,
   integer,
   list,
   name,
@@ -97,4 +99,20 @@ export const portsSchema = list(
   "Ports that services name by label, with numbers where they are fixed.",
   open("A port.", { label: name("Its label."), port: port("Its number.") }, ["label"]),
   { maxItems: 1_000 },
+);
+
+export const nodePortsSchema = list(
+  "Ports that the command has for itself; services name them by label.",
+  open(
+    "A port.",
+    {
+      label: text("Its label: the command finds its number in SVC_PORT_ and the label in capitals.", {
+        pattern: PORT_LABEL.source,
+      }),
+      port: either("Its number; auto, or absent: one that is free.", port("Its number."), { const: "auto" }),
+      reserve: flag("false: the port is only named, for services.", true),
+    },
+    ["label"],
+  ),
+  { maxItems: PORTS_MAX },
 );

@@ -70,8 +70,16 @@ function resourceLines({ nodes, limits }: Resource): readonly string[] {
     ["", "reserved", ...cells(reserved), gpus(reserved.gpus)],
     ["", "used", ...cells(used), ""],
   ]);
+  const ports = nodes.flatMap(({ name, reserved }) =>
+    reserved.ports.length === 0 ? [] : [`Ports in use on ${name}: ${reserved.ports.join(", ")}.`],
+  );
   const set = Object.entries(limits).map(([limit, value]) => `${limit} ${[value].flat().join(",")}`);
-  return [...table(HEAD, rows), "", `Limits of each machine: ${cleanText(set.join(", ")) || NONE}.`];
+  return [
+    ...table(HEAD, rows),
+    "",
+    ...ports.map(cleanText),
+    `Limits of each machine: ${cleanText(set.join(", ")) || NONE}.`,
+  ];
 }
 
 const cells = (of: Resource["used"]) => [String(of.cpu_cores), bytes(of.memory_bytes), bytes(of.disk_bytes)];

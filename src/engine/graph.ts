@@ -2,7 +2,7 @@
 
 import type { JsonObject, JsonValue } from "./json.ts";
 import type { Labels } from "./labels.ts";
-import type { Amounts } from "./resources.ts";
+import type { Demand, PortNeed } from "./resources.ts";
 import type { RequiredService, ServiceSpec } from "./service.ts";
 
 /** The one version of manifests. */
@@ -49,7 +49,9 @@ export interface ExecutorConfig {
   /** Only nodes with all of these run its command. */
   readonly nodeLabels: Labels;
   /** What of its machine it has for itself while it runs; null: nothing. */
-  readonly demand: Amounts | null;
+  readonly demand: Demand | null;
+  /** Those of its demand, by the labels under which it is told of them. */
+  readonly ports: readonly PortNeed[];
   /** Seconds one attempt may take; 0 has no limit (the default of long-lived executors). */
   readonly timeoutSeconds: number;
   readonly maxAttempts: number;

@@ -9,6 +9,7 @@ import type { ExecutorConfig, Graph, SensorConfig } from "./graph.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
 import { type ManifestProblem, manifestProblemsText, manifestSteps, parseManifest } from "./manifest.ts";
+import { portsByLabel } from "./resources.ts";
 
 const router = (node_id: string): JsonObject => ({ node_id, agent_type: "router" });
 
@@ -399,6 +400,7 @@ test("an executor gets the documented defaults", () => {
     poolSlots: 1,
     nodeLabels: {},
     demand: null,
+    ports: [],
     timeoutSeconds: 300,
     maxAttempts: 1,
     retryBackoffMs: 500,
@@ -418,7 +420,7 @@ test("an executor gets the documented defaults", () => {
 
 test("what a command is to have of its machine is read in whole thousandths of cores and bytes", () => {
   const demandOf = (resources: JsonObject) => executor({}, { resources }).demand;
-  assert.equal(demandOf({ ports: [{ label: "http" }] }), null);
+  assert.equal(demandOf({ ports: [] }), null);
   const nothing = { cpuMillis: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 };
   assert.deepEqual(demandOf({ cpu: 0.0011 }), { ...nothing, cpuMillis: 2 });
   assert.deepEqual(demandOf({ cpu: 2, memory_mb: 3, disk_mb: 5, gpu: 1 }), {
@@ -442,7 +444,72 @@ test("what a command cannot have, and what has no command, is a problem of its o
   const router = withNode({ agent_type: "router", resources: { cpu: 1, ports: [{ label: "http" }] } });
   assert.deepEqual(
     problemsOf(router).map(({ path, code }) => `${path} ${code}`),
-    ["/nodes/1/resources/cpu no_command"],
+    ["/nodes/1/resources/cpu no_command", "/nodes/1/resources/ports no_command"],
+  );
+});
+
+test("a command has the ports that it asks for by number, and others that are free", () => {
+  const config = executor(
+    {},
+    {
+      resources: {
+        ports: [
+          { label: "web", port: 8080 },
+          { label: "admin-ui", port: "auto" },
+          { label: "debug" },
+          { label: "shown", port: 9000, reserve: false },
+        ],
+      },
+    },
+  );
+  assert.deepEqual(config.demand, {
+    cpuMillis: 0,
+    memoryBytes: 0,
+    diskBytes: 0,
+    gpus: 0,
+    named: { claims: [{ kind: "port", name: "8080", isShared: false }], freePorts: 2 },
+  });
+  assert.deepEqual(
+    [...portsByLabel(config.ports, [20_000, 20_001])],
+    [
+      ["web", 8080],
+      ["admin-ui", 20_000],
+      ["debug", 20_001],
+      ["shown", 9000],
+    ],
+  );
+});
+
+test("ports that no command could have are problems, all at once", () => {
+  const problemsWith = (ports: JsonValue) =>
+    problemsOf(withNode({ agent_type: "executor", config: { command: ["true"] }, resources: { ports } })).map(
+      ({ path, code }) => `${path.slice("/nodes/1/resources/ports".length)} ${code}`,
+    );
+  const wrong = [
+    { port: 1 },
+    { label: "Web", port: 0 },
+    { label: "a-b", port: 7, reserve: "no" },
+    { label: "a_b", port: 7 },
+    { label: "named", reserve: false },
+    "http",
+  ];
+  assert.deepEqual(problemsWith(wrong), [
+    "/0/label missing",
+    "/1/label invalid_label",
+    "/1/port out_of_range",
+    "/2/reserve wrong_type",
+    "/3/label duplicate",
+    "/3/port duplicate",
+    "/4/port missing",
+    "/5 wrong_type",
+  ]);
+  assert.deepEqual(problemsWith(Array(17).fill({ label: "a" })), [" too_many"]);
+  const outer = { resources: { ports: [{ label: "web", port: "auto" }] } };
+  assert.deepEqual(
+    problemsOf({ ...withNode({ agent_type: "router" }), ...outer }).map(
+      ({ path, code }) => `${path} ${code}`,
+    ),
+    ["/resources/ports/0/port no_command"],
   );
 });
 

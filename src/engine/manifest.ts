@@ -23,9 +23,15 @@ import {
 import { executorConfig } from "./manifest/executor-config.ts";
 import { Fields, kindOf, oneOf, shown } from "./manifest/fields.ts";
 import { type ManifestProblem, Problems, quoted } from "./manifest/problems.ts";
-import { readDemand } from "./manifest/resources.ts";
+import { type NodeResources, readNodeResources } from "./manifest/resources.ts";
 import { inSteps, isNoNode, rankNodes, readRoutes } from "./manifest/routes.ts";
-import { type Ports, readPorts, readRequiredServices, readServices } from "./manifest/services.ts";
+import {
+  type Ports,
+  readPorts,
+  readRequiredServices,
+  readServices,
+  withPortsOf,
+} from "./manifest/services.ts";
 
 export type { ManifestProblem } from "./manifest/problems.ts";
 
@@ -155,9 +161,9 @@ function readNode(node: Fields | null, ports: Ports): NodeDraft {
   const nodeId = node.requiredName("node_id") ?? "";
   const type = node.text("type");
   const role = node.text("role");
-  const services = readServices(node, readPorts(node, ports));
-  const config = readConfig(node, type === "stream");
-  if (config.kind !== "executor") readDemand(node);
+  const resources = readNodeResources(node);
+  const services = readServices(node, withPortsOf(resources.ports, ports));
+  const config = readConfig(node, type === "stream", resources);
   if (services.length > 0 && node.raw("agent_type") !== "executor") {
     node.report("services", "no_command", "need a command to live with: only executors offer services");
   }
@@ -172,7 +178,7 @@ function readNode(node: Fields | null, ports: Ports): NodeDraft {
   };
 }
 
-function readConfig(node: Fields, isStream: boolean): AgentConfig {
+function readConfig(node: Fields, isStream: boolean, resources: NodeResources): AgentConfig {
   const given = node.isGiven("agent_type", anAgentType);
   const agentType = node.choice("agent_type", agentTypes, "router");
   const config = node.object("config");
@@ -186,7 +192,7 @@ function readConfig(node: Fields, isStream: boolean): AgentConfig {
     case "sensor":
       return sensorConfig(config);
     case "executor":
-      return executorConfig(node, config, isStream);
+      return executorConfig(node, config, { isStream, resources });
     case "module":
       return moduleConfig(config);
     default:

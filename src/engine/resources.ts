@@ -1,4 +1,5 @@
-// Amounts of what machines have: cores, memory, disk and GPUs. What a command asks for is had by it alone while it runs.
+// What machines have: amounts of cores, memory, disk and GPUs, and things that are had by name, such as ports. What a command
+// asks for is had by it alone while it runs, but for what it shares by name.
 
 /** Whole numbers. */
 export interface Amounts {
@@ -8,6 +9,50 @@ export interface Amounts {
   readonly diskBytes: number;
   readonly gpus: number;
 }
+
+export const claimKinds = ["port"] as const;
+
+/** A thing of a machine that is had by its name. */
+export interface Claim {
+  readonly kind: (typeof claimKinds)[number];
+  readonly name: string;
+  /** Whether others that share it, too, may have it at the same time. */
+  readonly isShared: boolean;
+}
+
+/** What a command asks for. */
+export interface Demand extends Amounts {
+  /** Absent: nothing. */
+  readonly named?: NamedDemand;
+}
+
+export const portClaim = (port: number): Claim => ({ kind: "port", name: String(port), isShared: false });
+
+export interface NamedDemand {
+  /** At least one, unless there are free ports; no name twice. */
+  readonly claims: readonly Claim[];
+  /** How many ports that nobody has, whichever they are. */
+  readonly freePorts: number;
+}
+
+/** A port of a command, by its label; null: one that is free where the command runs. */
+export interface PortNeed {
+  readonly label: string;
+  readonly port: number | null;
+}
+
+/** The ports of a command by their labels. @param chosen for those that have no number, in their order */
+export function portsByLabel(
+  needs: readonly PortNeed[],
+  chosen: readonly number[] = [],
+): ReadonlyMap<string, number> {
+  const left = chosen.values();
+  const pairs = needs.map(({ label, port }) => [label, port ?? left.next().value] as const);
+  return new Map(pairs.flatMap(([label, port]) => (port === undefined ? [] : [[label, port]])));
+}
+
+/** The variable that tells a command the number of a port, without its prefix: shells know no "-" in names. */
+export const portVariable = (label: string): string => `PORT_${label.toUpperCase().replaceAll("-", "_")}`;
 
 const MiB = 1024 ** 2;
 const GiB = 1024 ** 3;
@@ -39,11 +84,24 @@ export function lacking(asked: Amounts, there: Amounts): readonly (keyof Amounts
  * @param names of these kinds
  */
 export function amountsText(amounts: Amounts, names: readonly (keyof Amounts)[]): string {
-  const texts = resourceKinds
-    .filter(({ name }) => names.includes(name))
-    .map(({ name, text }) => text(amounts[name]));
-  const last = texts.pop() ?? "nothing";
-  return texts.length === 0 ? last : `${texts.join(", ")} and ${last}`;
+  return listText(
+    resourceKinds.filter(({ name }) => names.includes(name)).map(({ name, text }) => text(amounts[name])),
+  );
+}
+
+/** `a, b and c`. */
+export function listText(texts: readonly string[]): string {
+  const last = texts.at(-1) ?? "nothing";
+  return texts.length < 2 ? last : `${texts.slice(0, -1).join(", ")} and ${last}`;
+}
+
+export const claimText = ({ kind, name }: Claim): string => `${kind} ${name}`;
+
+/** All that is asked for. */
+export function demandText(demand: Demand): string {
+  const { claims = [], freePorts = 0 } = demand.named ?? {};
+  const texts = askedKinds(demand).map((kind) => amountsText(demand, [kind]));
+  return listText([...texts, ...claims.map(claimText), ...(freePorts > 0 ? ["free ports"] : [])]);
 }
 
 /** What is left when so much is taken so many times; less than 0 where there is less. */

@@ -22,6 +22,8 @@ export interface Lease {
   readonly node?: string;
   /** The indices of the GPUs that are its own. */
   readonly gpus?: readonly number[];
+  /** Those that were chosen for it, in the order in which it asks for them. */
+  readonly ports?: readonly number[];
 }
 
 /** What a runner needs to start one attempt. */

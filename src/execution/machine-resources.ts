@@ -10,7 +10,7 @@ import { access, readFile, statfs } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { delimiter, join } from "node:path";
 import type { Clock } from "../engine/ports.ts";
-import type { Amounts } from "../engine/resources.ts";
+import type { Amounts, Claim } from "../engine/resources.ts";
 
 export interface Gpu {
   readonly index: number;
@@ -34,6 +34,8 @@ export type MachineUse = Omit<MachineTotals, "gpus">;
 export interface Reserved extends MachineUse {
   /** How many. */
   readonly gpus: number;
+  /** What is had by name, as much of it as is told; absent of a program that gives nothing by name. */
+  readonly claims?: readonly Claim[];
 }
 
 /** What may be reserved of it. */

@@ -13,9 +13,10 @@
 import { Fifo } from "../engine/fifo.ts";
 import { hasLabels, type Labels, labelsText, noLabels } from "../engine/labels.ts";
 import { type Grant, type NodeNeeds, noNeeds, type Slots } from "../engine/ports.ts";
-import { type Amounts, amountsText, lacking } from "../engine/resources.ts";
+import { type Amounts, amountsText, type Demand, lacking } from "../engine/resources.ts";
 import type { Lease } from "../engine/task-port.ts";
-import { Allotment, noMachine } from "./allotment.ts";
+import { Allotment, type Free, type Given, missingText, noMachine } from "./allotment.ts";
+import { FreePorts } from "./free-ports.ts";
 import type { MachineTotals, Reserved } from "./machine-resources.ts";
 import { ResourceLines } from "./resource-lines.ts";
 
@@ -49,12 +50,14 @@ interface Ticket {
   readonly key: string;
   readonly pool: string;
   readonly slots: number;
-  readonly demand: Amounts | null;
+  readonly demand: Demand | null;
   readonly order: number;
   takenBack: boolean;
 }
 
-type Asking = Ticket & { readonly demand: Amounts };
+type Asking = Ticket & { readonly demand: Demand };
+
+const nothingGiven: Given = { gpus: [], ports: [] };
 
 const OTHERS_FIRST =
   "It waits until requests are granted that have waited longer for resources of the machine.";
@@ -81,16 +84,18 @@ export class PoolSlots implements Slots {
    * @param nextId makes the unique part of lease ids
    * @param labels of this node
    * @param machine what may be had of it; nothing when absent
+   * @param ports where those are chosen that commands ask for without a number; absent: every port is free
    */
   constructor(
     capacities: Readonly<Record<string, number>>,
     nextId: () => string,
     labels: Labels = noLabels,
     machine: MachineTotals = noMachine,
+    ports = new FreePorts(0, () => true),
   ) {
     this.#nextId = nextId;
     this.#labels = labels;
-    this.#machine = new Allotment(machine);
+    this.#machine = new Allotment(machine, ports);
     for (const [name, capacity] of Object.entries(capacities)) {
       if (!Number.isSafeInteger(capacity) || capacity < 0) {
         throw new RangeError(
@@ -155,7 +160,7 @@ export class PoolSlots implements Slots {
     return { kind: "granted", lease: this.#grant(pool, key, slots) };
   }
 
-  #requestWith(pool: Pool, key: string, slots: number, demand: Amounts): Grant {
+  #requestWith(pool: Pool, key: string, slots: number, demand: Demand): Grant {
     const { totals, allowed } = this.#machine;
     const missing = lacking(demand, totals);
     if (missing.length > 0) {
@@ -239,7 +244,7 @@ export class PoolSlots implements Slots {
   }
 
   /** What would be free of the machine if all who wait for it had got what they asked for. */
-  spareResources(): Amounts {
+  spareResources(): Free {
     return this.#lines.freeBehindAll(this.#machine.free());
   }
 
@@ -312,7 +317,7 @@ export class PoolSlots implements Slots {
     return this.#lines.isEmpty ? null : this.#lines.ready(pool.name, this.#machine.free());
   }
 
-  #ticket(pool: Pool, key: string, slots: number, demand: Amounts | null): Ticket {
+  #ticket(pool: Pool, key: string, slots: number, demand: Demand | null): Ticket {
     return { key, pool: pool.name, slots, demand, order: ++this.#tickets, takenBack: false };
   }
 
@@ -325,15 +330,20 @@ export class PoolSlots implements Slots {
       return this.#grant(pool, key, slots);
     }
     pool.asking.delete(key);
-    const gpus = this.#machine.reserve(key, demand);
+    const given = this.#machine.reserve(key, demand);
     this.#lines.granted(ticket as Asking, this.#machine.free());
-    return this.#grant(pool, key, slots, gpus);
+    return this.#grant(pool, key, slots, given);
   }
 
-  #grant(pool: Pool, key: string, slots: number, gpus: readonly number[] = []): Lease {
-    const leaseId = `lease_${this.#nextId()}`;
-    const lease: Lease =
-      gpus.length === 0 ? { leaseId, pool: pool.name, slots } : { leaseId, pool: pool.name, slots, gpus };
+  #grant(pool: Pool, key: string, slots: number, given: Given = nothingGiven): Lease {
+    const { gpus, ports } = given;
+    const lease: Lease = {
+      leaseId: `lease_${this.#nextId()}`,
+      pool: pool.name,
+      slots,
+      ...(gpus.length > 0 && { gpus }),
+      ...(ports.length > 0 && { ports }),
+    };
     pool.available -= slots;
     pool.leases.set(key, lease);
     return lease;
@@ -363,14 +373,14 @@ function forgetDeadTickets(pool: Pool): void {
 
 /** @returns null for one that waits for slots alone */
 function hintOf(
-  demand: Amounts,
-  { free, allowed }: { readonly free: Amounts; readonly allowed: Amounts },
+  demand: Demand,
+  { free, allowed }: { readonly free: Free; readonly allowed: Amounts },
 ): string | null {
   const beyond = lacking(demand, allowed);
   if (beyond.length > 0)
     return `It waits until the limits allow ${amountsText(demand, beyond)} on this machine (GET /resource).`;
-  const missing = lacking(demand, free);
-  return missing.length === 0 ? null : `It waits for ${amountsText(demand, missing)} of the machine.`;
+  const missing = missingText(demand, free);
+  return missing === null ? null : `It waits for ${missing} of the machine.`;
 }
 
 function counted(slots: number): string {

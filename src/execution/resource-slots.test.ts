@@ -5,23 +5,31 @@ import { describe, it } from "node:test";
 import { fc } from "../../test/support/fast-check.ts";
 import { machine } from "../../test/support/machine.ts";
 import type { Grant } from "../engine/ports.ts";
-import type { Amounts } from "../engine/resources.ts";
+import { type Amounts, type Demand, portClaim } from "../engine/resources.ts";
 import type { Lease } from "../engine/task-port.ts";
+import { FREE_PORTS_MAX, FreePorts } from "./free-ports.ts";
 import { PoolSlots } from "./pools.ts";
 import { OVERTAKEN_MAX } from "./resource-lines.ts";
 
 const nothing: Amounts = { cpuMillis: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 };
-const asking = (demand: Partial<Amounts>) => ({ nodeLabels: {}, demand: { ...nothing, ...demand } });
+const asking = (demand: Partial<Demand>) => ({ nodeLabels: {}, demand: { ...nothing, ...demand } });
 const cores = (count: number) => asking({ cpuMillis: count * 1_000 });
 const gpu = (index: number) => ({ index, name: "L4", memoryBytes: 1 });
-const none = { cpuCores: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 };
+const none = { cpuCores: 0, memoryBytes: 0, diskBytes: 0, gpus: 0, claims: [] };
+const ports = (...claimed: readonly number[]) =>
+  asking({ named: { claims: claimed.map(portClaim), freePorts: 0 } });
+const freePorts = (count: number) => asking({ named: { claims: [], freePorts: count } });
 
 /** A machine with 4 cores, 1,000 bytes of memory and the GPUs 0 and 5. */
 const MACHINE = machine({ cpuCores: 4, memoryBytes: 1_000, gpus: [gpu(0), gpu(5)] });
 
-function setUp(pools: Readonly<Record<string, number>> = { default: 100 }) {
+function setUp(
+  pools: Readonly<Record<string, number>> = { default: 100 },
+  listening: readonly number[] = [],
+) {
   let leases = 0;
-  const slots = new PoolSlots(pools, () => String(++leases), {}, MACHINE);
+  const free = new FreePorts(0, (port) => !listening.includes(port));
+  const slots = new PoolSlots(pools, () => String(++leases), {}, MACHINE, free);
   const granted = new Map<string, Lease>();
   const order: string[] = [];
   const note = (key: string, lease: Lease) => {
@@ -30,7 +38,8 @@ function setUp(pools: Readonly<Record<string, number>> = { default: 100 }) {
   };
   slots.onGranted = note;
   const ask = (key: string, needs = asking({}), pool = "default", count = 1): Grant => {
-    const hasNone = Object.values(needs.demand).every((amount) => amount === 0);
+    const { named, ...amounts } = needs.demand;
+    const hasNone = named === undefined && Object.values(amounts).every((amount) => amount === 0);
     const grant = slots.request(key, pool, count, "here", hasNone ? undefined : needs);
     if (grant.kind === "granted") note(key, grant.lease);
     return grant;
@@ -142,7 +151,7 @@ describe("resources of the machine", () => {
     news();
     slots.release("large");
     assert.equal(news(), "small");
-    assert.deepEqual(slots.spareResources().cpuMillis, 4_000);
+    assert.deepEqual(slots.spareResources().amounts.cpuMillis, 4_000);
   });
 
   it("are granted to a large request after small ones have overtaken it a bounded number of times", () => {
@@ -193,11 +202,96 @@ describe("resources of the machine", () => {
     assert.equal(ask("more", asking({ memoryBytes: 1 })).kind, "queued");
   });
 
+  it("are ports of one command each, which others wait for by number", () => {
+    const { slots, ask, news } = setUp();
+    assert.equal(ask("a", ports(8080, 8081)).kind, "granted");
+    assert.deepEqual(ask("b", ports(8081, 9000)), {
+      kind: "queued",
+      hint: "It waits for port 8081 of the machine.",
+    });
+    assert.equal(ask("c", ports(9000)).kind, "granted", "who waits holds nothing");
+    assert.deepEqual(
+      slots.reserved.claims?.map(({ name }) => name),
+      ["8080", "8081", "9000"],
+    );
+    news();
+    slots.release("a");
+    assert.equal(news(), "", "9000 is another's");
+    slots.release("c");
+    assert.equal(news(), "b");
+    slots.release("b");
+    assert.deepEqual(slots.reserved, none);
+  });
+
+  it("are ports that no command has and nobody listens at, when any will do", () => {
+    const { slots, ask, granted } = setUp(undefined, [20_001]);
+    ask("fixed", ports(20_002));
+    ask("a", freePorts(2));
+    assert.deepEqual(granted.get("a")?.ports, [20_000, 20_003]);
+    slots.release("a");
+    ask("b", freePorts(1));
+    assert.deepEqual(granted.get("b")?.ports, [20_004], "one that was given back is not given at once");
+    ask("most", freePorts(FREE_PORTS_MAX - 2));
+    assert.deepEqual(ask("c", freePorts(1)), {
+      kind: "queued",
+      hint: "It waits for free ports of the machine.",
+    });
+    slots.release("fixed");
+    assert.deepEqual(granted.get("c")?.ports, [20_002]);
+  });
+
+  it("that are had by name are set aside, and nothing else, for who was overtaken too often", () => {
+    const { slots, ask, news } = setUp();
+    ask("holder", ports(1));
+    ask("a", ports(2));
+    ask("both", asking({ cpuMillis: 4_000, named: { claims: [portClaim(1), portClaim(2)], freePorts: 0 } }));
+    for (let n = 0; n < OVERTAKEN_MAX; n++) {
+      ask(`next${n}`, ports(2));
+      slots.release(n === 0 ? "a" : `next${n - 1}`);
+    }
+    assert.equal(ask("late", ports(2)).kind, "queued");
+    assert.equal(ask("other", cores(4)).kind, "granted", "the holder may run for days");
+    news();
+    slots.release(`next${OVERTAKEN_MAX - 1}`);
+    assert.equal(news(), "", "port 2 is kept for the one that waits for both");
+    slots.release("holder");
+    slots.release("other");
+    assert.equal(news(), "both");
+  });
+
+  it("that are shared are had by many, or by one alone, and who wants them alone is not starved", () => {
+    const { slots, ask, news } = setUp();
+    const shared = asking({ named: { claims: [{ ...portClaim(1), isShared: true }], freePorts: 0 } });
+    ask("r0", shared);
+    assert.equal(ask("r1", shared).kind, "granted");
+    assert.equal(ask("alone", ports(1)).kind, "queued");
+    for (let n = 2; n < 2 + OVERTAKEN_MAX; n++) assert.equal(ask(`r${n}`, shared).kind, "granted");
+    assert.equal(ask("late", shared).kind, "queued");
+    news();
+    for (let n = 0; n < 2 + OVERTAKEN_MAX; n++) slots.release(`r${n}`);
+    assert.equal(news(), "alone");
+    slots.release("alone");
+    assert.equal(news(), "late");
+    slots.release("late");
+    assert.deepEqual(slots.reserved, none);
+  });
+
   it("never exceed what there is, are all given back, and nobody waits for ever, whatever happens in whatever order", () => {
     const demandOf = fc.record({
       cpuMillis: fc.constantFrom(0, 0, 500, 1_000, 4_000),
       memoryBytes: fc.constantFrom(0, 0, 300, 1_000),
       gpus: fc.constantFrom(0, 0, 1, 2),
+      named: fc.record({
+        claims: fc.uniqueArray(
+          fc.record({
+            kind: fc.constant("port" as const),
+            name: fc.constantFrom("1", "2"),
+            isShared: fc.boolean(),
+          }),
+          { selector: ({ name }) => name },
+        ),
+        freePorts: fc.constantFrom(0, 1),
+      }),
     });
     const step = fc.oneof(
       fc.record({
@@ -213,11 +307,17 @@ describe("resources of the machine", () => {
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
         const { slots, ask, granted } = setUp({ default: 3, io: 2 });
         const open: string[] = [];
+        const demands = new Map<string, Partial<Demand>>();
         const check = () => {
           const { cpuCores, memoryBytes, gpus } = slots.reserved;
           assert.ok(cpuCores <= 4 && memoryBytes <= 1_000 && gpus <= 2);
           const taken = open.flatMap((key) => granted.get(key)?.gpus ?? []);
           assert.equal(new Set(taken).size, taken.length);
+          const claims = open
+            .filter((key) => granted.has(key))
+            .flatMap((key) => demands.get(key)?.named?.claims ?? []);
+          for (const { name, isShared } of claims)
+            assert.ok(isShared || claims.filter((one) => one.name === name).length === 1);
           for (const { available } of Object.values(slots.snapshot())) assert.ok(available >= 0);
         };
         const release = (key: string) => {
@@ -233,6 +333,7 @@ describe("resources of the machine", () => {
             if (key !== undefined) release(key);
           } else {
             open.push(`k${n}`);
+            demands.set(`k${n}`, one.demand);
             ask(`k${n}`, asking(one.demand), one.pool, one.count);
           }
           check();

@@ -93,7 +93,8 @@ function webUiNode(run: WebUiRun, place: WebUiPlace): JsonObject {
         ...(site !== null && { SVC_WEB_UI_PAGE: `${SITE}/${site.page}` }),
       },
     },
-    resources: { ports: [{ label: WEB_UI_PORT, port }] },
+    // Given out by ports.ts, which knows those of all runs.
+    resources: { ports: [{ label: WEB_UI_PORT, port, reserve: false }] },
     services: [webUiService(run, place.host, publicUrl)],
   };
 }

@@ -12,6 +12,7 @@ import {
   call,
   createJob,
   ended,
+  happens,
   pathsOf,
   runtimeApiOf,
   startRun,
@@ -20,6 +21,7 @@ import {
 import { executor, graph } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
+import { until } from "../support/until.ts";
 
 let home: string;
 let program: Program;
@@ -47,7 +49,13 @@ test("GET shows what the machine has, what of it commands may have, what is rese
   assert.equal(totals.cpu_cores, availableParallelism());
   assert.deepEqual(shown(answer, "effective"), totals);
   assert.deepEqual(shown(answer, "limits"), {});
-  assert.deepEqual(shown(answer, "reserved"), { cpu_cores: 0, memory_bytes: 0, disk_bytes: 0, gpus: 0 });
+  assert.deepEqual(shown(answer, "reserved"), {
+    cpu_cores: 0,
+    memory_bytes: 0,
+    disk_bytes: 0,
+    gpus: 0,
+    ports: [],
+  });
   const used = shown(answer, "used");
   for (const name of ["memory_bytes", "disk_bytes"]) {
     assert.ok(
@@ -193,4 +201,45 @@ test("a run is refused once the limits are lower than what its job asks for, and
   await put({ memory_bytes: 512 * 1024 ** 2 });
   assert.equal((await ended(program, await startRun(program, jobId))).run.status, "completed");
   await put({});
+});
+
+test("two runs of a service on one machine have a port each, at which they are found", async () => {
+  const serving = {
+    ...executor("web", "exec python3 -m http.server --bind 127.0.0.1 $SVC_PORT_WEB", {
+      lifecycle: "long_lived",
+    }),
+    resources: { ports: [{ label: "web", port: "auto" }] },
+    services: [{ name: "pages", port_label: "web" }],
+  };
+  const jobId = await createJob(program, graph("served", [serving], [], { type: "service" }));
+  const runIds = [await startRun(program, jobId), await startRun(program, jobId)];
+  for (const runId of runIds) await happens(program, runId, "service_passing");
+  const { items } = await call(program, "GET", "/services?name=pages");
+  const ports = (items as readonly JsonObject[]).map(({ port }) => Number(port)).sort((a, b) => a - b);
+  assert.equal(new Set(ports).size, 2);
+  for (const port of ports) assert.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 200);
+  const { nodes, reserved } = (await get()).body as {
+    nodes: readonly { reserved: JsonObject }[];
+    reserved: JsonObject;
+  };
+  assert.deepEqual([reserved.ports, nodes[0]?.reserved.ports], [ports, ports]);
+  await ask(program, "POST", `/jobs/${jobId}/cancel`, { body: {} });
+  for (const runId of runIds) await ended(program, runId);
+  const portsLeft = async () => shown(await get(), "reserved").ports as readonly number[];
+  await until("the ports are given back", async () => (await portsLeft()).length === 0);
+});
+
+test("a run whose port another command has is queued with the reason, and starts when it is given back", async () => {
+  const manifest = asking("fixed", { ports: [{ label: "http", port: 18_080 }] });
+  const { nodes } = manifest as { nodes: readonly JsonObject[] };
+  const holding = { ...manifest, nodes: [{ ...nodes[0], config: { command: "sleep 600" } }] };
+  const first = await startRun(program, await createJob(program, holding));
+  await happens(program, first, "sandbox_job_started");
+  const second = await startRun(program, await createJob(program, manifest));
+  await happens(program, second, "executor_lease_requested");
+  const { status, status_reason } = await call(program, "GET", `/runs/${second}`);
+  assert.equal(status, "queued");
+  assert.match(String(status_reason), /It waits for port 18080 of the machine\./);
+  await call(program, "PATCH", `/runs/${first}`, { desired_state: "cancelled" });
+  assert.equal((await ended(program, second)).run.status, "completed");
 });

@@ -32,6 +32,14 @@ const pools = (fault: string, search: string, replacement: string): Mutation => 
   tests: ["src/execution/resource-slots.test.ts"],
 });
 
+const names = (fault: string, search: string, replacement: string): Mutation => ({
+  fault,
+  file: "src/execution/held-names.ts",
+  search,
+  replacement,
+  tests: ["src/execution/resource-slots.test.ts"],
+});
+
 const groups = (fault: string, search: string, replacement: string): Mutation => ({
   fault,
   file: "src/execution/process/control-groups.ts",
@@ -41,6 +49,49 @@ const groups = (fault: string, search: string, replacement: string): Mutation =>
 });
 
 export const resourceMutations: readonly Mutation[] = [
+  names(
+    "a port that another command has is given to a second one",
+    "return held === undefined ||",
+    "return true ||",
+  ),
+  names(
+    "what one command wants alone is given to it while others share it",
+    "(claim.isShared && held.claim.isShared)",
+    "held.claim.isShared",
+  ),
+  names("what several share is free once the first of them has ended", "--held.holders === 0", "true"),
+  names(
+    "who waits for a name alone is overtaken for ever by those who share it",
+    "(other.isShared && claim.isShared)",
+    "true",
+  ),
+  names("ports are chosen although all are held", "if (isOfRange(claim)) this.#freePorts--;", ""),
+  lines(
+    "amounts are set aside for who waits for a name that somebody has for days",
+    "lacksNames(demand, free) ? 0 : 1",
+    "1",
+  ),
+  {
+    fault: "a port is chosen at which another program listens",
+    file: "src/execution/free-ports.ts",
+    search: "const isFree = server.listening;",
+    replacement: "const isFree = true;",
+    tests: ["src/execution/free-ports.test.ts"],
+  },
+  {
+    fault: "a request for a port goes to a program that would give it none",
+    file: "src/cluster/tasks/slots.ts",
+    search: "if (!isOwn && demand.named !== undefined && node?.machine?.givesNames !== true) return false;",
+    replacement: "",
+    tests: ["src/cluster/tasks/slots.test.ts"],
+  },
+  {
+    fault: "a service is not found at the port that its command was given",
+    file: "src/engine/job/services.ts",
+    search: 'port: service.port ?? ports.get(service.portLabel ?? "") ?? null,',
+    replacement: "",
+    tests: ["test/gateway/resource.test.ts"],
+  },
   limits(
     "an amount that is set leaves the percentage of the same in force",
     "return { ...before, ...takenBack(given),",
@@ -120,7 +171,7 @@ export const resourceMutations: readonly Mutation[] = [
   },
   lines(
     "a large request is overtaken for ever",
-    "if (overtaken >= OVERTAKEN_MAX) spare = without(spare, demand, 1);",
+    "if (overtaken >= OVERTAKEN_MAX) spare = freeBehind(spare, demand, lacksNames(demand, free) ? 0 : 1);",
     "",
   ),
   lines(
@@ -130,7 +181,7 @@ export const resourceMutations: readonly Mutation[] = [
   ),
   lines(
     "a request is blocked by others that take nothing it lacks",
-    ".some((kind) => request.demand[kind] > 0)",
+    ".some((kind) => granted[kind] > 0)",
     ".length >= 0",
   ),
   lines(
@@ -199,14 +250,14 @@ export const resourceMutations: readonly Mutation[] = [
   {
     fault: "a host grants slots without the resources that were asked for with them",
     file: "src/cluster/tasks/host.ts",
-    search: "demand: amounts,",
+    search: "          demand,\n",
     replacement: "demand: null,",
     tests: ["src/cluster/tasks/cluster-tasks.test.ts"],
   },
   {
     fault: "a request whose resources a host cannot read gets no answer, or slots without them",
     file: "src/cluster/tasks/host.ts",
-    search: " || (amounts === null && demand !== null)",
+    search: " || (demand === null && message.demand !== undefined)",
     replacement: "",
     tests: ["src/cluster/tasks/host.test.ts"],
   },

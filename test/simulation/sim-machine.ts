@@ -1,11 +1,11 @@
 // The machine of a simulated program, of which some commands have a part for themselves:
 //
-// I23. What runs never has more of the machine than there is, and no GPU is two commands'.
+// I23. What runs never has more of the machine than there is, and no GPU and no port is two commands'.
 // I24. In the end nothing is reserved, and nobody waits.
 
 import assert from "node:assert/strict";
 import type { JsonObject } from "../../src/engine/json.ts";
-import { type Amounts, lacking, without } from "../../src/engine/resources.ts";
+import { lacking, portsByLabel, without } from "../../src/engine/resources.ts";
 import type { TaskStart } from "../../src/engine/task-port.ts";
 import { amountsOf } from "../../src/execution/machine-resources.ts";
 import { PoolSlots } from "../../src/execution/pools.ts";
@@ -17,9 +17,9 @@ const MACHINE = machine({ cpuCores: 4, gpus: [gpu(0), gpu(2)] });
 
 const demands: readonly (JsonObject | null)[] = [
   null,
-  { cpu: 1 },
+  { cpu: 1, ports: [{ label: "web", port: "auto" }] },
   { cpu: 0.5, memory_mb: 6_000 },
-  { gpu: 1 },
+  { gpu: 1, ports: [{ label: "fixed", port: 8080 }] },
   { cpu: 4, gpu: 2 },
 ];
 
@@ -44,8 +44,18 @@ export function simSlots(poolSlots: number, newId: () => string, counts: Counts)
 export function judgeMachine(running: readonly TaskStart[]): void {
   const gpus = running.flatMap(({ lease }) => lease?.gpus ?? []);
   assert.equal(new Set(gpus).size, gpus.length, `I23: GPUs ${gpus.join()}`);
-  const demandsNow = running.flatMap(({ kind, config }): Amounts[] =>
-    kind === "command" && config.kind === "executor" && config.demand !== null ? [config.demand] : [],
+  const commands = running.flatMap(({ kind, config, lease }) =>
+    kind === "command" && config.kind === "executor" && config.demand !== null
+      ? [{ ...config, demand: config.demand, lease }]
+      : [],
+  );
+  const demandsNow = commands.map(({ demand }) => demand);
+  const ports = commands.flatMap((one) => [...portsByLabel(one.ports, one.lease?.ports).values()]);
+  assert.equal(new Set(ports).size, ports.length, `I23: ports ${ports.join()}`);
+  assert.equal(
+    ports.length,
+    commands.reduce((sum, one) => sum + one.ports.length, 0),
+    "I23: each has the ports that it asks for",
   );
   assert.equal(
     gpus.length,
@@ -60,7 +70,7 @@ export function judgeMachine(running: readonly TaskStart[]): void {
 }
 
 export function judgeAllReleased(slots: PoolSlots): void {
-  assert.deepEqual(slots.reserved, { cpuCores: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 }, "I24");
+  assert.deepEqual(slots.reserved, { cpuCores: 0, memoryBytes: 0, diskBytes: 0, gpus: 0, claims: [] }, "I24");
   const { capacity, available, queued, active } = slots.snapshot().default!;
   assert.deepEqual([available, queued, active], [capacity, 0, 0], "I24");
 }

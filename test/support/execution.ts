@@ -91,6 +91,7 @@ export function executorConfig(changes: Partial<ExecutorConfig> = {}): ExecutorC
     poolSlots: 1,
     nodeLabels: {},
     demand: null,
+    ports: [],
     timeoutSeconds: 300,
     maxAttempts: 1,
     retryBackoffMs: 500,

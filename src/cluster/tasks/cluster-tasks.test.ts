@@ -27,6 +27,7 @@ import {
   type TaskRunner,
   type TaskStart,
 } from "../../engine/task-port.ts";
+import { HeldNames } from "../../execution/held-names.ts";
 import { PoolSlots } from "../../execution/pools.ts";
 import { clusterTasks } from "./cluster-tasks.ts";
 import type { Connection, FromHost, FromOwner } from "./messages.ts";
@@ -192,7 +193,11 @@ class SimNode implements Living {
     return {
       totals: allowed,
       allowed,
-      free: { ...allowed, cpuMillis: allowed.cpuMillis - reserved.cpuCores * 1_000 },
+      free: {
+        amounts: { ...allowed, cpuMillis: allowed.cpuMillis - reserved.cpuCores * 1_000 },
+        names: new HeldNames(reserved.claims),
+      },
+      givesNames: true,
     };
   };
 

@@ -21,8 +21,8 @@ import type {
 import { nodeOf } from "../nodes.ts";
 import { type Frame, Link, WrongFrame } from "./link.ts";
 import {
-  amountsIn,
   type Connection,
+  demandIn,
   type FromHost,
   type FromOwner,
   type Hello,
@@ -339,16 +339,16 @@ export class TaskHost implements TaskListener {
     const { runner, slots } = this.#parts;
     switch (message.kind) {
       case "request": {
-        const { key, number, pool, demand = null } = message;
-        const amounts = demand === null ? null : amountsIn(demand);
+        const { key, number, pool } = message;
+        const demand = message.demand === undefined ? null : demandIn(message.demand);
         session.keys.set(key, number);
-        if (this.#drainUntilMs !== null || (amounts === null && demand !== null)) {
+        if (this.#drainUntilMs !== null || (demand === null && message.demand !== undefined)) {
           this.#refuse(session, key);
           return;
         }
         const grant = slots.request(foreignKey(session, key), pool, message.slots, "here", {
           ...noNeeds,
-          demand: amounts,
+          demand,
         });
         if (grant.kind === "queued") session.waiting.add(key);
         else if (grant.kind === "granted") this.granted(foreignKey(session, key), grant.lease);

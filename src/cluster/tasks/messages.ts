@@ -8,7 +8,7 @@
 
 import type { DeclaredOutput } from "../../engine/graph.ts";
 import type { Envelope } from "../../engine/message.ts";
-import type { Amounts } from "../../engine/resources.ts";
+import { type Claim, claimKinds, type Demand, type NamedDemand } from "../../engine/resources.ts";
 import type {
   Lease,
   TaskEvent,
@@ -29,7 +29,7 @@ export type ToHost =
       readonly pool: string;
       readonly slots: number;
       /** Of the node's resources. */
-      readonly demand?: Amounts;
+      readonly demand?: Demand;
     }
   | { readonly kind: "release"; readonly key: string }
   | { readonly kind: "start"; readonly task: TaskStart; readonly outputs: readonly DeclaredOutput[] }
@@ -100,8 +100,18 @@ export function numberIn(value: unknown, name: string): number {
   throw new WrongFrame(`${name} is no number`);
 }
 
-/** Amounts in a message. @returns null when another version of the program has sent what are none to this one */
-export function amountsIn({ cpuMillis, memoryBytes, diskBytes, gpus }: Amounts): Amounts | null {
+/** What a message asks for. @returns null when another version of the program has sent what this one cannot read */
+export function demandIn({ cpuMillis, memoryBytes, diskBytes, gpus, named }: Demand): Demand | null {
   const amounts = { cpuMillis, memoryBytes, diskBytes, gpus };
-  return Object.values(amounts).every((one) => Number.isFinite(one) && one >= 0) ? amounts : null;
+  if (!Object.values(amounts).every(isAmount)) return null;
+  if (named === undefined) return amounts;
+  return isNamedDemand(named) ? { ...amounts, named } : null;
+}
+
+const isAmount = (value: number) => Number.isFinite(value) && value >= 0;
+
+function isNamedDemand({ claims, freePorts }: NamedDemand): boolean {
+  const isClaim = ({ kind, name, isShared }: Claim) =>
+    claimKinds.includes(kind) && typeof name === "string" && typeof isShared === "boolean";
+  return isAmount(freePorts) && Array.isArray(claims) && claims.every(isClaim);
 }

@@ -10,7 +10,7 @@
 import type { DeclaredOutput } from "../../engine/graph.ts";
 import type { Envelope } from "../../engine/message.ts";
 import { type Clock, type EngineLog, slotsKey } from "../../engine/ports.ts";
-import type { Amounts } from "../../engine/resources.ts";
+import type { Demand } from "../../engine/resources.ts";
 import type { Lease, TaskListener, TaskRef, TaskStart } from "../../engine/task-port.ts";
 import { type Frame, Link, WrongFrame } from "./link.ts";
 import {
@@ -90,7 +90,7 @@ export class TaskPeers {
     this.#sessionWith(nodeId);
   }
 
-  request(nodeId: string, key: string, pool: string, slots: number, demand: Amounts | null): void {
+  request(nodeId: string, key: string, pool: string, slots: number, demand: Demand | null): void {
     const session = this.#sessionWith(nodeId);
     const number = ++session.requests;
     session.waiting.set(key, number);

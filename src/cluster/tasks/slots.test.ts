@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, mock, test } from "node:test";
 import type { Labels } from "../../engine/labels.ts";
+import type { Claim } from "../../engine/resources.ts";
 import { noMachine } from "../../execution/allotment.ts";
+import { HeldNames } from "../../execution/held-names.ts";
 import { PoolSlots } from "../../execution/pools.ts";
 import { ClusterSlots, type KnownNode } from "./slots.ts";
 
@@ -208,7 +210,12 @@ describe("a request for resources of a machine", () => {
     isReady: true,
     labels: {},
     pools: { default: { capacity: 4, free: 4 } },
-    machine: { totals: amounts(4_000), allowed: amounts(allowed), free: amounts(free) },
+    machine: {
+      totals: amounts(4_000),
+      allowed: amounts(allowed),
+      free: { amounts: amounts(free), names: new HeldNames() },
+      givesNames: true,
+    },
     ...more,
   });
   const needs = { nodeLabels: {}, demand };
@@ -266,7 +273,8 @@ describe("a request for resources of a machine", () => {
 
   test("is refused when no node could hold it, and waits for one that is lost and could", () => {
     const under = cluster(4, 1_000);
-    const small = { totals: amounts(1_000), allowed: amounts(1_000), free: amounts(1_000) };
+    const free = { amounts: amounts(1_000), names: new HeldNames() };
+    const small = { totals: amounts(1_000), allowed: amounts(1_000), free, givesNames: true };
     under.nodes.nodesAre([
       node("n0", 1_000, 1_000, { machine: small }),
       node("old", 0, 0, { machine: null }),
@@ -282,6 +290,26 @@ describe("a request for resources of a machine", () => {
     });
     under.nodes.nodesAre([node("n0", 4_000, 4_000)]);
     assert.deepEqual(under.news()[0], ["a at n0"]);
+  });
+
+  test("for a port goes to a machine on which it is free, and to none whose program gives nothing by name", () => {
+    const under = cluster(0, 0);
+    const claim = { kind: "port", name: "8080", isShared: false } as const;
+    const having = (nodeId: string, claims: readonly Claim[], givesNames: boolean) => {
+      const free = { amounts: amounts(4_000), names: new HeldNames(claims) };
+      const machine = { totals: amounts(4_000), allowed: amounts(4_000), free, givesNames };
+      return node(nodeId, 4_000, 4_000, { machine });
+    };
+    const nodes = [having("old", [], false), having("n0", [claim], true), having("n1", [], true)];
+    under.nodes.nodesAre(nodes);
+    const askFor = (key: string) =>
+      under.nodes.request(key, "default", 1, "spread", {
+        nodeLabels: {},
+        demand: { ...amounts(0), named: { claims: [claim], freePorts: 0 } },
+      });
+    assert.deepEqual(askFor("a"), { kind: "queued" });
+    assert.deepEqual(askFor("b"), { kind: "queued", hint: "It waits for port 8080 of a machine." });
+    assert.deepEqual(under.news()[0]?.[0], "a at n1");
   });
 
   test("waits while only limits keep nodes from holding it", () => {

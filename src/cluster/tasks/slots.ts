@@ -12,8 +12,10 @@
 import type { PlacementPolicy } from "../../engine/graph.ts";
 import { hasLabels, type Labels, labelsText, noLabels } from "../../engine/labels.ts";
 import { type Grant, type NodeNeeds, noNeeds, type Slots } from "../../engine/ports.ts";
-import { type Amounts, amountsText, askedKinds, isThere, lacking, without } from "../../engine/resources.ts";
+import { type Amounts, demandText, isThere, without } from "../../engine/resources.ts";
 import type { Lease } from "../../engine/task-port.ts";
+import { type Free, freeBehind, isFree, missingText } from "../../execution/allotment.ts";
+import { HeldNames } from "../../execution/held-names.ts";
 import { amountsOf } from "../../execution/machine-resources.ts";
 import { isReady, type NodeRecord, type NodeResources } from "../nodes.ts";
 import type { PeerSlots, TaskPeers } from "./peers.ts";
@@ -41,7 +43,9 @@ export interface KnownMachine {
   readonly totals: Amounts;
   /** What commands may have of it. */
   readonly allowed: Amounts;
-  readonly free: Amounts;
+  readonly free: Free;
+  /** Whether its program gives things by name. */
+  readonly givesNames: boolean;
 }
 
 /** What another node's row says of it. */
@@ -57,9 +61,10 @@ export function knownNode(node: NodeRecord): KnownNode {
 
 function knownMachine({ totals, effective, reserved }: NodeResources): KnownMachine {
   const allowed = amountsOf(effective);
-  const { cpuCores, memoryBytes, diskBytes, gpus } = reserved;
+  const { cpuCores, memoryBytes, diskBytes, gpus, claims } = reserved;
   const taken = { cpuMillis: Math.round(cpuCores * 1_000), memoryBytes, diskBytes, gpus };
-  return { totals: amountsOf(totals), allowed, free: without(allowed, taken) };
+  const free = { amounts: without(allowed, taken), names: new HeldNames(claims) };
+  return { totals: amountsOf(totals), allowed, free, givesNames: claims !== undefined };
 }
 
 /** This node's slots and resources as they stand now. */
@@ -68,7 +73,7 @@ export interface OwnSlots extends Slots {
   /** The pools by their names. */
   snapshot(): Readonly<Record<string, unknown>>;
   spare(pool: string): KnownPool | null;
-  spareResources(): Amounts;
+  spareResources(): Free;
 }
 
 export interface ClusterSlotsParts {
@@ -106,7 +111,7 @@ interface Other {
   readonly isReady: boolean;
   readonly labels: Labels;
   readonly pools: ReadonlyMap<string, Estimate>;
-  readonly machine: (KnownMachine & { free: Amounts }) | null;
+  readonly machine: (KnownMachine & { free: Free }) | null;
 }
 
 export class ClusterSlots implements Slots, PeerSlots {
@@ -157,8 +162,9 @@ export class ClusterSlots implements Slots, PeerSlots {
   /** What it will wait for at a node beside slots. */
   #hintAt(nodeId: string, { needs: { demand } }: Request): string | undefined {
     if (demand === null) return undefined;
-    const missing = lacking(demand, this.#freeOf(nodeId) ?? demand);
-    return missing.length === 0 ? undefined : `It waits for ${amountsText(demand, missing)} of a machine.`;
+    const free = this.#freeOf(nodeId);
+    const missing = free === undefined ? null : missingText(demand, free);
+    return missing === null ? undefined : `It waits for ${missing} of a machine.`;
   }
 
   release(key: string): void {
@@ -259,7 +265,8 @@ export class ClusterSlots implements Slots, PeerSlots {
       const known = node?.pools.get(pool);
       request.isExpected = known !== undefined && known.free >= slots && this.#hasResources(nodeId, request);
       if (known !== undefined) known.free -= slots;
-      if (node?.machine != null && demand !== null) node.machine.free = without(node.machine.free, demand);
+      if (node?.machine != null && demand !== null)
+        node.machine.free = freeBehind(node.machine.free, demand, 1);
       this.#parts.peers.request(nodeId, key, pool, slots, demand);
       return null;
     }
@@ -308,6 +315,7 @@ export class ClusterSlots implements Slots, PeerSlots {
     if (!hasLabels((isOwn ? labels : node?.labels) ?? noLabels, nodeLabels)) return false;
     if (demand === null) return true;
     const allowed = isOwn ? own.allowed : node?.machine?.allowed;
+    if (!isOwn && demand.named !== undefined && node?.machine?.givesNames !== true) return false;
     return allowed !== undefined && isThere(demand, allowed);
   }
 
@@ -315,11 +323,11 @@ export class ClusterSlots implements Slots, PeerSlots {
   #hasResources(nodeId: string, { needs: { demand } }: Request): boolean {
     if (demand === null) return true;
     const free = this.#freeOf(nodeId);
-    return free !== undefined && isThere(demand, free);
+    return free !== undefined && isFree(demand, free);
   }
 
   /** What is free of a machine. */
-  #freeOf(nodeId: string): Amounts | undefined {
+  #freeOf(nodeId: string): Free | undefined {
     const { own, nodeId: ownId } = this.#parts;
     return nodeId === ownId ? own.spareResources() : this.#nodes.get(nodeId)?.machine?.free;
   }
@@ -368,6 +376,6 @@ export class ClusterSlots implements Slots, PeerSlots {
 function hintOf({ pool, slots, needs: { nodeLabels, demand } }: Request): string {
   const what = `${slots === 1 ? "a slot" : `${slots} slots`} of pool "${pool}"`;
   const where = Object.keys(nodeLabels).length === 0 ? "" : ` and ${labelsText(nodeLabels)}`;
-  const which = demand === null ? "" : ` and ${amountsText(demand, askedKinds(demand))} for commands`;
+  const which = demand === null ? "" : ` and ${demandText(demand)} for commands`;
   return `No node that is ready has ${what}${where}${which}. It waits for one that has.`;
 }

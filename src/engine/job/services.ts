@@ -7,8 +7,11 @@
 // - Between the two, and at no other time, the history says that it is passing or critical.
 // - A graph without services pays one look at a boolean.
 
+import type { GraphNode } from "../graph.ts";
+import { portsByLabel } from "../resources.ts";
 import { type ServiceSpec, serviceId } from "../service.ts";
 import type { ServiceChange } from "../service-port.ts";
+import type { Lease } from "../task-port.ts";
 import { addEvent } from "./history.ts";
 import type { AgentState, Job } from "./state.ts";
 
@@ -42,10 +45,25 @@ export function jobEnded(job: Job): void {
 }
 
 /** An attempt of the agent's command begins. */
-export function attemptBegan(job: Job, { node }: AgentState): void {
+export function attemptBegan(job: Job, { node }: AgentState, lease: Lease | null): void {
   if (node.services.length === 0) return;
-  for (const service of node.services) registered(job, node.nodeId, service);
-  job.draft.effects.services.push({ kind: "agent_started", jobId: job.jobId, node });
+  const services = withPorts(node, lease);
+  for (const service of services) registered(job, node.nodeId, service);
+  job.draft.effects.services.push({
+    kind: "agent_started",
+    jobId: job.jobId,
+    node: { ...node, services },
+  });
+}
+
+/** The services at the ports that this attempt was given. */
+function withPorts({ config, services }: GraphNode, lease: Lease | null): readonly ServiceSpec[] {
+  if (config.kind !== "executor" || lease?.ports === undefined) return services;
+  const ports = portsByLabel(config.ports, lease.ports);
+  return services.map((service) => ({
+    ...service,
+    port: service.port ?? ports.get(service.portLabel ?? "") ?? null,
+  }));
 }
 
 /** An attempt that had begun is over, for whatever reason. */

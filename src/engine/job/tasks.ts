@@ -130,7 +130,7 @@ function begin(job: Job, task: Task, lease: Lease | null): void {
       sandbox_name: sandboxName,
       pool: lease?.pool ?? null,
     });
-    attemptBegan(job, agent);
+    attemptBegan(job, agent, lease);
   }
   job.draft.effects.starts.push({
     ref: refOf(job, task),
@@ -170,8 +170,14 @@ function elapsedMs(fromMs: number, toMs: number): number {
 }
 
 function leasePayload(lease: Lease) {
-  const { leaseId, pool, slots, gpus } = lease;
-  return { lease_id: leaseId, pool, slots, ...(gpus !== undefined && { gpus }) };
+  const { leaseId, pool, slots, gpus, ports } = lease;
+  return {
+    lease_id: leaseId,
+    pool,
+    slots,
+    ...(gpus !== undefined && { gpus }),
+    ...(ports !== undefined && { ports }),
+  };
 }
 
 /** The current attempt, if the report is about it. */

@@ -13,7 +13,7 @@ import { type Labels, noLabels } from "../labels.ts";
 import { attemptsRange, executionDefaults, millisecondsRange, secondsRange } from "./agent-config.ts";
 import type { Fields, Place } from "./fields.ts";
 import { quoted } from "./problems.ts";
-import { readDemand } from "./resources.ts";
+import type { NodeResources } from "./resources.ts";
 
 const SLOTS_MAX = 1_000_000;
 const NODE_LABELS_MAX = 64;
@@ -21,9 +21,13 @@ const LABEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
 const LABEL_VALUE = /^[A-Za-z0-9._-]{0,63}$/;
 
 /**
- * @param isStream whether the node's own type is "stream", which makes the executor long-lived
+ * @param read.isStream whether the node's own type is "stream", which makes the executor long-lived
  */
-export function executorConfig(node: Fields, config: Fields, isStream: boolean): ExecutorConfig {
+export function executorConfig(
+  node: Fields,
+  config: Fields,
+  { isStream, resources }: { readonly isStream: boolean; readonly resources: NodeResources },
+): ExecutorConfig {
   const isInNode = (name: string): boolean => config.raw(name) === undefined && node.raw(name) !== undefined;
   const having = (name: string): Fields => (isInNode(name) ? node : config);
   const longLived = config.text("lifecycle") === "long_lived" || isStream;
@@ -33,7 +37,7 @@ export function executorConfig(node: Fields, config: Fields, isStream: boolean):
     pool: config.name("pool", "default"),
     poolSlots: config.integer("pool_slots", { min: 1, max: SLOTS_MAX }, 1),
     nodeLabels: nodeLabels(config),
-    demand: readDemand(node),
+    ...resources,
     timeoutSeconds: config.number(
       "timeout_seconds",
       secondsRange,

@@ -1,8 +1,9 @@
 // What of its machine an executor's command is to have for itself: `resources` of its node.
 
 import { isObject } from "../json.ts";
-import type { Amounts } from "../resources.ts";
+import { type Demand, type NamedDemand, type PortNeed, portClaim, portVariable } from "../resources.ts";
 import type { Fields, Range } from "./fields.ts";
+import { quoted } from "./problems.ts";
 
 const MiB = 1024 ** 2;
 
@@ -11,24 +12,89 @@ export const CPU_RANGE: Range = { min: 0.001, max: 100_000 };
 export const MEBIBYTES_RANGE: Range = { min: 1, max: 2 ** 30 };
 export const GPU_RANGE: Range = { min: 1, max: 256 };
 
-const names = ["cpu", "memory_mb", "disk_mb", "gpu"] as const;
+export const portRange: Range = { min: 1, max: 65_535 };
+export const PORTS_MAX = 16;
+export const PORT_LABEL = /^[a-z][a-z0-9_-]{0,63}$/;
 
-/** @returns null when it asks for nothing */
-export function readDemand(node: Fields): Amounts | null {
-  const given = node.raw("resources");
-  // A list declares resources of another kind; what is neither is reported where ports are read.
-  if (!isObject(given)) return null;
-  const fields = node.object("resources");
+const names = ["cpu", "memory_mb", "disk_mb", "gpu", "ports"] as const;
+
+/** `resources` of a node or of the manifest; null when there is none, or a list, which declares resources of another kind. */
+export function resourcesOf(holder: Fields): Fields | null {
+  const given = holder.raw("resources");
+  if (given === undefined || Array.isArray(given)) return null;
+  if (isObject(given)) return holder.object("resources");
+  holder.reportType("resources", "an object or a list", given);
+  return null;
+}
+
+/** What a node says of the machine, read once. */
+export interface NodeResources {
+  /** What its command is to have; null: nothing. */
+  readonly demand: Demand | null;
+  /** All that it names. */
+  readonly ports: readonly PortNeed[];
+}
+
+const none: NodeResources = { demand: null, ports: [] };
+
+export function readNodeResources(node: Fields): NodeResources {
+  const fields = resourcesOf(node);
+  if (fields === null) return none;
   const asked = names.filter((name) => fields.raw(name) !== undefined);
-  if (asked.length === 0) return null;
+  if (asked.length === 0) return none;
   if (node.raw("agent_type") !== "executor") {
     for (const name of asked)
       fields.report(name, "no_command", "needs a command that has it: only executors reserve resources");
   }
-  return {
+  const declared = readPorts(fields);
+  const amounts = {
     cpuMillis: Math.ceil(fields.number("cpu", CPU_RANGE, 0) * 1_000),
     memoryBytes: fields.integer("memory_mb", MEBIBYTES_RANGE, 0) * MiB,
     diskBytes: fields.integer("disk_mb", MEBIBYTES_RANGE, 0) * MiB,
     gpus: fields.integer("gpu", GPU_RANGE, 0),
   };
+  const named = namedDemand(declared.filter(({ isReserved }) => isReserved));
+  const isAsking = named !== null || Object.values(amounts).some((amount) => amount > 0);
+  return {
+    demand: isAsking ? { ...amounts, ...(named !== null && { named }) } : null,
+    ports: declared.map(({ label, port }) => ({ label, port })),
+  };
+}
+
+interface DeclaredPort extends PortNeed {
+  readonly isReserved: boolean;
+}
+
+function readPorts(resources: Fields): readonly DeclaredPort[] {
+  const variables = new Set<string>();
+  const numbers = new Set<number>();
+  return resources.objects("ports", PORTS_MAX, (fields) => {
+    const label = fields.checked(
+      "label",
+      fields.requiredName("label"),
+      PORT_LABEL,
+      "invalid_label",
+      'a label begins with a letter a to z, and at most 63 of a to z, 0 to 9, "_" and "-" follow',
+    );
+    const port = fields.raw("port") === "auto" ? null : fields.integer("port", portRange, null);
+    const isReserved = fields.boolean("reserve", true);
+    if (label === null) return null;
+    if (port === null && !isReserved)
+      fields.report("port", "missing", 'is missing: only a port that is reserved may be "auto"');
+    if (variables.has(portVariable(label))) {
+      const text = `is ${quoted(label)}, and another port of the node has SVC_${portVariable(label)} already`;
+      fields.report("label", "duplicate", text);
+    }
+    variables.add(portVariable(label));
+    if (port !== null && numbers.has(port))
+      fields.report("port", "duplicate", `is ${port}, which another label of the node has already`);
+    if (port !== null) numbers.add(port);
+    return { label, port, isReserved };
+  });
+}
+
+function namedDemand(ports: readonly PortNeed[]): NamedDemand | null {
+  const claims = ports.flatMap(({ port }) => (port === null ? [] : [portClaim(port)]));
+  const freePorts = ports.length - claims.length;
+  return claims.length + freePorts === 0 ? null : { claims, freePorts };
 }

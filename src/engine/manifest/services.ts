@@ -3,10 +3,12 @@
 // - A service that is read can be checked as it stands, but for a port that has only a label.
 // - A service with a port and without checks has one: that the port takes connections.
 
-import { isObject, type JsonObject } from "../json.ts";
+import type { JsonObject } from "../json.ts";
+import type { PortNeed } from "../resources.ts";
 import type { RequiredService, ServiceCheck, ServiceSpec } from "../service.ts";
 import { type Fields, oneOf, type Place, type Range } from "./fields.ts";
 import { quoted } from "./problems.ts";
+import { portRange, resourcesOf } from "./resources.ts";
 
 const SERVICES_MAX = 32;
 const CHECKS_MAX = 16;
@@ -15,7 +17,6 @@ const TAGS_MAX = 32;
 const META_CHARS_MAX = 16 * 1024;
 const PORTS_MAX = 1_000;
 
-const portRange: Range = { min: 1, max: 65_535 };
 const intervalRange: Range = { min: 100, max: 3_600_000 };
 const timeoutRange: Range = { min: 10, max: 60_000 };
 const failuresRange: Range = { min: 1, max: 1_000 };
@@ -30,29 +31,30 @@ const HOST = /^[A-Za-z0-9._-]+$|^[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?$/;
 /** What a request line may contain: nothing that ends or splits it. */
 const REQUEST_PATH = /^\/[\x21-\x7e]*$/;
 
-/** Numbers of declared ports by their labels; null for one that is given a number later. */
+/** Numbers of declared ports by their labels; null for one that is chosen when its command starts. */
 export type Ports = ReadonlyMap<string, number | null>;
 
 const noPorts: Ports = new Map();
 
-/**
- * The ports that `resources` of a node, or of the whole manifest, declares: `{"ports": [{"label", "port"?}]}`.
- *
- * @param around those that are known there already; the inner ones win
- */
-export function readPorts(holder: Fields, around: Ports = noPorts): Ports {
-  const given = holder.raw("resources");
-  // A list declares resources of another kind.
-  if (given === undefined || Array.isArray(given)) return around;
-  if (!isObject(given)) {
-    holder.reportType("resources", "an object or a list", given);
-    return around;
-  }
-  const declared = holder.object("resources").objects("ports", PORTS_MAX, (port) => {
+/** The ports that `resources` of the whole manifest names: `{"ports": [{"label", "port"?}]}`. Nothing has them. */
+export function readPorts(manifest: Fields): Ports {
+  const resources = resourcesOf(manifest);
+  if (resources === null) return noPorts;
+  const declared = resources.objects("ports", PORTS_MAX, (port) => {
     const label = port.requiredName("label");
+    if (port.raw("port") === "auto") {
+      port.report("port", "no_command", "needs a command that has it: declare it in resources of that node");
+      return null;
+    }
     return label === null ? null : ([label, port.integer("port", portRange, null)] as const);
   });
-  return declared.length === 0 ? around : new Map([...around, ...declared]);
+  return new Map(declared);
+}
+
+/** @param around those that the manifest names; the node's own win */
+export function withPortsOf(own: readonly PortNeed[], around: Ports): Ports {
+  if (own.length === 0) return around;
+  return new Map([...around, ...own.map(({ label, port }) => [label, port] as const)]);
 }
 
 /** The services of a node, or of the whole manifest: a list, or a single object. */

@@ -86,13 +86,18 @@ test("events without a token, and no events at all, leave the variables out", as
 
 test("a command is told what of the machine is its own, and CUDA which GPUs; others are told nothing", async () => {
   await using fixture = new RunnerFixture();
-  const script = "printenv SVC_ALLOCATION_JSON CUDA_VISIBLE_DEVICES || echo absent";
+  const script =
+    "printenv SVC_ALLOCATION_JSON CUDA_VISIBLE_DEVICES SVC_PORT_ADMIN_UI SVC_PORT_WEB || echo absent";
   assert.equal(commandOf(await fixture.sh(script)).stdout, "absent\n");
   const demand = { cpuMillis: 1_500, memoryBytes: 512 * 1024 ** 2, diskBytes: 0, gpus: 2 };
-  const lease = { leaseId: "lease_1", pool: "default", slots: 1, gpus: [0, 3] };
-  const outcome = await fixture.sh(script, { demand }, { lease });
+  const lease = { leaseId: "lease_1", pool: "default", slots: 1, gpus: [0, 3], ports: [20_007] };
+  const ports = [
+    { label: "web", port: 8080 },
+    { label: "admin-ui", port: null },
+  ];
+  const outcome = await fixture.sh(script, { demand, ports }, { lease });
   assert.equal(
     commandOf(outcome).stdout,
-    '{"cpu":1.5,"memory_mb":512,"disk_mb":0,"gpu_indices":[0,3]}\n0,3\n',
+    '{"cpu":1.5,"memory_mb":512,"disk_mb":0,"gpu_indices":[0,3],"ports":{"web":8080,"admin-ui":20007}}\n0,3\n20007\n8080\n',
   );
 });

@@ -10,7 +10,7 @@ import { open, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { ExecutorConfig } from "../../engine/graph.ts";
 import { isWithheldVariable } from "../../engine/graph.ts";
-import type { Amounts } from "../../engine/resources.ts";
+import { type Demand, portsByLabel, portVariable } from "../../engine/resources.ts";
 import type { Lease, TaskStart } from "../../engine/task-port.ts";
 import type { OpenFolder } from "../../lib/open-folder.ts";
 import { isInside, joinInside } from "../../lib/paths.ts";
@@ -292,7 +292,7 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
     ...(brought.models !== null && { MODELS_DIR: brought.models }),
     ...(runEvents !== null && { BLUEPRINT_RUN_EVENTS_URL: runEvents.url }),
     ...(runEvents?.token != null && { BLUEPRINT_RUN_EVENTS_TOKEN: runEvents.token }),
-    ...(config.demand !== null && { ALLOCATION_JSON: allocationJson(config.demand, task.lease) }),
+    ...(config.demand !== null && allocationVariables(config, config.demand, task.lease)),
   };
   for (const prefix of new Set(["SVC_", ...prefixes])) {
     for (const [name, value] of Object.entries(contract)) env[prefix + name] = value;
@@ -305,11 +305,19 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
 }
 
 /** What of the machine is the command's own. */
-function allocationJson({ cpuMillis, memoryBytes, diskBytes }: Amounts, lease: Lease | null): string {
-  return JSON.stringify({
+function allocationVariables(
+  config: ExecutorConfig,
+  { cpuMillis, memoryBytes, diskBytes }: Demand,
+  lease: Lease | null,
+): Record<string, string> {
+  const ports = portsByLabel(config.ports, lease?.ports);
+  const allocation = {
     cpu: cpuMillis / 1_000,
     memory_mb: memoryBytes / MiB,
     disk_mb: diskBytes / MiB,
     gpu_indices: lease?.gpus ?? [],
-  });
+    ports: Object.fromEntries(ports),
+  };
+  const variables = Array.from(ports, ([label, port]) => [portVariable(label), String(port)]);
+  return { ALLOCATION_JSON: JSON.stringify(allocation), ...Object.fromEntries(variables) };
 }

@@ -3,7 +3,7 @@
 import type { FastifyRequest } from "fastify";
 import { type NodeResources, totalsShown } from "../../cluster/nodes.ts";
 import type { JsonObject } from "../../engine/json.ts";
-import type { MachineTotals, MachineUse } from "../../execution/machine-resources.ts";
+import type { MachineTotals, MachineUse, Reserved } from "../../execution/machine-resources.ts";
 import { GPU_INDEX_MAX, limitsShown } from "../../resources/limits.ts";
 import type { StoredLimits } from "../../resources/records.ts";
 import { nodesWithResources, type Resources } from "../../resources/resources.ts";
@@ -79,7 +79,11 @@ const use = { cpu_cores: Type.Number(), memory_bytes: Type.Integer(), disk_bytes
 const UseSchema = Type.Object(use, "What is used now, by whatever runs there.");
 
 const ReservedSchema = Type.Object(
-  { ...use, gpus: Type.Integer("How many.") },
+  {
+    ...use,
+    gpus: Type.Integer("How many."),
+    ports: Type.Array(Type.Integer(), "Of one command each, on its machine; the first thousand."),
+  },
   "What running commands have been given.",
 );
 
@@ -218,9 +222,15 @@ function machinesShown(machines: readonly NodeResources[]) {
   return {
     totals: totalsShown(together(machines.map(({ totals }) => totals))),
     effective: totalsShown(together(machines.map(({ effective }) => effective))),
-    reserved: { ...useShown(reserved), gpus },
+    reserved: { ...useShown(reserved), gpus, ...namesShown(reserved) },
     used: useShown(machines.map(({ used }) => used)),
   };
+}
+
+function namesShown(reserved: readonly Reserved[]) {
+  const claims = reserved.flatMap((one) => one.claims ?? []);
+  const ports = claims.filter(({ kind }) => kind === "port").map(({ name }) => Number(name));
+  return { ports: [...new Set(ports)].sort((a, b) => a - b) };
 }
 
 function together(all: readonly MachineTotals[]): MachineTotals {
