@@ -124,11 +124,16 @@ function openSource(file: string): DatabaseSync {
   const source = new DatabaseSync(file, { readOnly: true });
   const rows = source.prepare("SELECT name FROM schema_migrations ORDER BY name").all();
   const applied = rows.map(({ name }) => String(name));
-  if (applied.join() === knownMigrations().join()) return source;
+  const known = knownMigrations();
+  if (applied.join() === known.join()) return source;
   source.close();
+  const later = applied.find((name) => !known.includes(name));
   throw new StoreUnusable(
-    `The database ${file} was last used by another version of Troupe. Start this version with it once, without ` +
-      "SVC_DATABASE_URL, and stop it; then copy it.",
+    later === undefined
+      ? `The database ${file} was last used by an older version of Troupe. Start this version with it once, without ` +
+          "SVC_DATABASE_URL, and stop it; then copy it."
+      : `The database ${file} was used by a newer version of Troupe (it has the migration ${later}), and this one would not copy ` +
+          "all of it. Copy it with that version.",
   );
 }
 

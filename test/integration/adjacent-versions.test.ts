@@ -13,8 +13,10 @@ import { executor, graph } from "../support/graphs.ts";
 import { ADDITIONS, nextVersion } from "../support/next-version.ts";
 import { inPostgres, returnPostgres, takePostgres } from "../support/postgres.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
+import { refusedStart } from "../support/refusal.ts";
 
 const NEXT = "7.1.0";
+const LATER = "8.0.0";
 
 let gates: Gates;
 let next: ReturnType<typeof nextVersion>;
@@ -94,6 +96,42 @@ test("nodes of two adjacent versions work in one cluster, and take over each oth
   } finally {
     await Promise.all(programs.map((program) => program.kill()));
     await Promise.all(Object.values(homes).map((home) => rm(home, { recursive: true })));
+    await inPostgres(url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+    await returnPostgres(url);
+  }
+});
+
+test("a version that admits only itself waits until no older one works, and then keeps older ones out", async (t) => {
+  const later = nextVersion(LATER, true);
+  const url = await takePostgres();
+  const homes = { old: await temporaryHome(), later: await temporaryHome() };
+  const env = { SVC_DATABASE_URL: url, SVC_SECRET_KEY: "00".repeat(32), SVC_NODE_NAME: "old" };
+  const ofLater = { home: homes.later, env: { ...env, SVC_NODE_NAME: "later" }, launcher: later.launcher };
+  const programs: Program[] = [];
+  try {
+    const old = await startGateway({ home: homes.old, env });
+    programs.push(old);
+    const { text } = await refusedStart(ofLater);
+    assert.match(
+      text,
+      new RegExp(`${LATER} and newer, and older nodes work with it: old \\(${programVersion()}\\)`),
+    );
+    const runId = await startRun(old, await createJob(old, graph("short", [executor("x", ["true"])])));
+    assert.equal((await ended(old, runId)).run.status, "completed", "nothing was changed");
+    await old.stop();
+    const fresh = await startGateway(ofLater);
+    programs.push(fresh);
+    assert.equal((await ended(fresh, runId)).run.status, "completed");
+    const refused = await refusedStart({ home: homes.old, env });
+    assert.match(refused.text, new RegExp(`is for Troupe ${LATER} and newer`));
+  } catch (error) {
+    for (const program of programs) t.diagnostic(program.output());
+    throw error;
+  } finally {
+    await Promise.all(programs.map((program) => program.kill()));
+    await Promise.all(
+      [...Object.values(homes), later.folder].map((folder) => rm(folder, { recursive: true })),
+    );
     await inPostgres(url, "DROP SCHEMA public CASCADE; CREATE SCHEMA public");
     await returnPostgres(url);
   }

@@ -96,6 +96,29 @@ describe("troupe store copy", { concurrency: 1 }, () => {
     await returnPostgres(refused);
   });
 
+  test("refuses a home of another version, and says which version copies it", async () => {
+    const other = await temporaryHome();
+    await (await startGatewayHere({ home: other })).stop();
+    const database = new DatabaseSync(databaseFile(other));
+    for (const [change, says] of [
+      [
+        "INSERT INTO schema_migrations VALUES ('9001-later.sql')",
+        /newer version .*9001-later\.sql.* with that version/,
+      ],
+      [
+        "DELETE FROM schema_migrations WHERE name >= '0015'",
+        /older version .* Start this version with it once/,
+      ],
+    ] as const) {
+      database.exec(change);
+      const { code, err } = await startHere(["store", "copy"], other, { SVC_DATABASE_URL: url }).ended;
+      assert.equal(code, 1);
+      assert.match(err, says);
+    }
+    database.close();
+    await rm(other, { recursive: true });
+  });
+
   test("copies every row into an empty database, and leaves the source as it was", async () => {
     const before = readFileSync(databaseFile(home));
     const { code, out, err } = await copy("--to", url);

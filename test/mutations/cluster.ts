@@ -221,6 +221,20 @@ const postgres: readonly Mutation[] = (
       rows,
     ],
     [
+      "a program that the schema admits no longer gets a lease",
+      "src/store/postgres/nodes.ts",
+      "AND NOT EXISTS (SELECT FROM schema_admits WHERE oldest > $13)",
+      "AND $13 <> ''",
+      rows,
+    ],
+    [
+      "what older nodes use is removed while they work",
+      "src/store/postgres/migrate.ts",
+      "if (admits.oldest > before.oldest) await",
+      "if (false) await",
+      ["test/integration/adjacent-versions.test.ts"],
+    ],
+    [
       "a lease that is over is renewed",
       "src/store/postgres/nodes.ts",
       "AND owner = $2 AND lease_until > ${NOW} AND removed_at",

@@ -76,7 +76,7 @@ export const postgresMutations: readonly Mutation[] = [
   {
     fault: "a program too old for its PostgreSQL database uses it",
     file: "src/store/postgres/migrate.ts",
-    search: "  checkAdmitted(server, rows[0], knownSteps());\n",
+    search: "  checkAdmitted(server, admits, steps);\n",
     replacement: "",
     tests: ["src/store/postgres/database.test.ts"],
   },

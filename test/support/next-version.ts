@@ -1,5 +1,5 @@
 // The program as its next version might be: the same with another version number and one more migration, which adds to the
-// tables and admits this version.
+// tables and admits this version; and as a later one that does not admit it any more.
 
 import { cpSync, globSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -21,8 +21,14 @@ export const ADDITIONS = {
     INSERT INTO schema_migrations (name) VALUES ('${MIGRATION}');`,
 };
 
-/** @returns its launcher, in a folder that is the caller's to remove */
-export function nextVersion(version: string): { readonly folder: string; readonly launcher: string } {
+/**
+ * @param isLater whether it admits only programs of its own version
+ * @returns its launcher, in a folder that is the caller's to remove
+ */
+export function nextVersion(
+  version: string,
+  isLater = false,
+): { readonly folder: string; readonly launcher: string } {
   const root = dirname(dirname(launcher));
   const folder = mkdtempSync(join(tmpdir(), "troupe-next-"));
   for (const path of globSync(["bin", "src", "sdk/src", "sdk/package.json", "dist", "package.json"], {
@@ -35,7 +41,11 @@ export function nextVersion(version: string): { readonly folder: string; readonl
     const stated = JSON.parse(readFileSync(file, "utf8")) as object;
     writeFileSync(file, JSON.stringify({ ...stated, version }));
   }
-  for (const path of globSync("{src,dist/src}/store/postgres/migrations", { cwd: folder }))
+  const last = "9002-removal.sql";
+  for (const path of globSync("{src,dist/src}/store/postgres/migrations", { cwd: folder })) {
     writeFileSync(join(folder, path, MIGRATION), ADDITIONS.postgres);
+    const admits = `UPDATE schema_admits SET oldest = '${last}', version = '${version}'`;
+    if (isLater) writeFileSync(join(folder, path, last), admits);
+  }
   return { folder, launcher: join(folder, "bin", "troupe.mjs") };
 }

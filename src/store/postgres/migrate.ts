@@ -2,11 +2,13 @@
 //
 // - A migration only adds. What is no longer used goes one version later, so that two adjacent versions work together.
 // - A program that is older than the schema is refused only when the schema does not admit it (sql/admitted.ts).
+// - A migration that no longer admits programs waits until none of them works: it would break their statements.
 
 import { readdirSync, readFileSync } from "node:fs";
 import type pg from "pg";
 import { type Admits, checkAdmitted } from "../sql/admitted.ts";
 import { StoreUnusable } from "../sql/database.ts";
+import { NOW } from "../sql/database-clock.ts";
 
 const MIGRATIONS = new URL("./migrations/", import.meta.url);
 /** Advisory locks of Troupe have this as their first key. */
@@ -39,17 +41,43 @@ export async function migrate(client: pg.ClientBase, server: string): Promise<vo
     await client.query(FOUNDATION);
     const { rows } = await client.query<{ name: string }>("SELECT name FROM schema_migrations");
     const applied = new Set(rows.map(({ name }) => name));
+    const before = await admitsOf(client);
     for (const name of steps) {
       if (applied.has(name)) continue;
       await client.query(readFileSync(new URL(name, MIGRATIONS), "utf8"));
       await client.query("INSERT INTO schema_migrations VALUES ($1)", [name]);
     }
-    await checkSchema(client, server);
+    const admits = await admitsOf(client);
+    checkAdmitted(server, admits, steps);
+    if (admits.oldest > before.oldest) await checkLiving(client, server, admits);
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK").catch(() => {});
     throw error;
   }
+}
+
+/** @throws StoreUnusable when there are nodes at work of versions that the schema would admit no longer */
+async function checkLiving(client: pg.ClientBase, server: string, { version }: Admits): Promise<void> {
+  const { rows } = await client.query<{ readonly name: string; readonly version: string }>(
+    `SELECT name, version FROM nodes
+      WHERE lease_until > ${NOW} AND ${partsOf("version")} < ${partsOf("$1")} ORDER BY name`,
+    [version],
+  );
+  if (rows.length === 0) return;
+  const nodes = rows.map((row) => `${row.name} (${row.version})`).join(", ");
+  throw new StoreUnusable(
+    `The database ${server} would be for Troupe ${version} and newer, and older nodes work with it: ${nodes}. ` +
+      `Start version ${version} on them first, or stop them, and start this one then.`,
+  );
+}
+
+/** The numbers of a version, in SQL. */
+const partsOf = (version: string) => `string_to_array(split_part(${version}, '-', 1), '.')::int[]`;
+
+/** @returns the newest migration that this program knows */
+export function newestStep(): string {
+  return knownSteps().at(-1) ?? "";
 }
 
 function knownSteps(): readonly string[] {
@@ -60,8 +88,12 @@ function knownSteps(): readonly string[] {
 
 /** @throws StoreUnusable when only newer programs may use the database */
 export async function checkSchema(client: pg.ClientBase, server: string): Promise<void> {
+  checkAdmitted(server, await admitsOf(client), knownSteps());
+}
+
+async function admitsOf(client: pg.ClientBase): Promise<Admits> {
   const { rows } = await client.query<Admits>("SELECT * FROM schema_admits");
-  checkAdmitted(server, rows[0], knownSteps());
+  return rows[0]!;
 }
 
 /** @throws StoreUnusable when it is one that this program cannot use */

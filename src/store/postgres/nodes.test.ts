@@ -532,6 +532,21 @@ onPostgres(
   },
 );
 
+onPostgres("a program that the schema admits no longer gets no lease", async ({ url, nodes, over }) => {
+  await nodes.register(entry("a/1"), LEASE_MS, []);
+  await inPostgres(url, "UPDATE schema_admits SET oldest = '9001-later.sql', version = '7.1.0'");
+  try {
+    assert.deepEqual(await nodes.renew(entry("a/1"), LEASE_MS, load), working);
+    await over("a/1");
+    await assert.rejects(nodes.register(entry("a/2"), LEASE_MS, ["a/1"]), {
+      name: "StoreUnusable",
+      message: /is for Troupe 7\.1\.0 and newer/,
+    });
+  } finally {
+    await inPostgres(url, "UPDATE schema_admits SET oldest = '', version = '0.1.0'");
+  }
+});
+
 onPostgres("nodes that take over at once never take the same job", async ({ database, journal, submit }) => {
   const jobIds = Array.from({ length: 40 }, (_, i) => `j-${String(i).padStart(2, "0")}`);
   for (const jobId of jobIds) await submit(jobId, `dead-${jobId}/1`, "cluster_recover");

@@ -18,11 +18,13 @@ import type {
   Renewal,
   Replaceable,
 } from "../../cluster/nodes.ts";
+import { type Admits, checkAdmitted } from "../sql/admitted.ts";
 import { type Database, StoreUnusable } from "../sql/database.ts";
 import { NOW } from "../sql/database-clock.ts";
 import { OTHER_KEY } from "./cluster.ts";
 import type { ConnectionConfig } from "./connection.ts";
 import { scopeOf, unavailable } from "./errors.ts";
+import { newestStep } from "./migrate.ts";
 import { storable } from "./values.ts";
 
 interface Row {
@@ -89,6 +91,7 @@ const REGISTER = `
       reserved_json, jobs_owned, tasks_running, started_at, heartbeat_at, lease_until)
     SELECT $1, $2, $3, $4, $5, 'ready', $6, $7, $8, '{}', 0, 0, ${NOW}, ${NOW}, ${NOW} + $9
     WHERE NOT EXISTS (SELECT FROM cluster WHERE sealing_key_id <> $12)
+      AND NOT EXISTS (SELECT FROM schema_admits WHERE oldest > $13)
   ON CONFLICT (node_id) DO UPDATE SET owner = excluded.owner, name = excluded.name, address = excluded.address,
       version = excluded.version, status = excluded.status, labels_json = excluded.labels_json,
       pools_json = excluded.pools_json, totals_json = excluded.totals_json, reserved_json = excluded.reserved_json,
@@ -150,12 +153,31 @@ export class PostgresNodes implements NodeRecords {
     const json = [labels, pools, totals].map((value) => JSON.stringify(value));
     const keyId = this.#keyId();
     const owners = isAny ? [] : replaced;
-    const given = [nodeId, owner, name, address, version, ...json, leaseMs, owners, isAny, keyId];
+    const given = [
+      nodeId,
+      owner,
+      name,
+      address,
+      version,
+      ...json,
+      leaseMs,
+      owners,
+      isAny,
+      keyId,
+      newestStep(),
+    ];
     const [registered] = await this.#run<OutageRow>("register_node", REGISTER, given);
     if (registered !== undefined) return renewalOf(registered);
     // The key was replaced while this node had no lease: what it encrypts could not be decrypted by any other.
     const [other] = await this.#run("other_key", "SELECT FROM cluster WHERE sealing_key_id <> $1", [keyId]);
     if (other !== undefined) throw new StoreUnusable(OTHER_KEY);
+    // So was the schema, by a program that admits only newer ones than this.
+    const [admits] = await this.#run<Admits>(
+      "schema_admits",
+      "SELECT oldest, version FROM schema_admits",
+      [],
+    );
+    checkAdmitted(this.#server, admits, [newestStep()]);
     const [row] = await this.#run<Row>("find_node", `${READ} WHERE node_id = $1`, [nodeId]);
     // It was forgotten meanwhile.
     if (row === undefined) return this.register(entry, leaseMs, replaced);
