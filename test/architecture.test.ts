@@ -15,7 +15,7 @@ const layers: readonly (readonly string[])[] = [
   ["bundles", "execution"],
   ["services", "runs"],
   ["operations", "cluster"],
-  ["blueprints", "nodes", "schedules", "resources"],
+  ["blueprints", "nodes", "schedules", "deployments", "resources"],
   ["web"],
   ["launch"],
   ["store", "observability"],
