@@ -200,6 +200,7 @@ export async function openCore(
     own: serviceRegistry,
     nodeName: config.nodeName,
     nodeId,
+    outOfService: () => gatewayRecords.deployments.outOfService(),
     clock: systemClock,
   });
   const ownNode = describeOwnNode(config, { nodeId, machine, slots, runner, engine: () => engine });

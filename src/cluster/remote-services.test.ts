@@ -25,6 +25,7 @@ function asked(peers: Pick<Peers, "call" | "stream">, ...rows: readonly NodeReco
     own: registryOf("a"),
     nodeName: "a",
     nodeId: "node_a",
+    outOfService: async () => new Set(),
     clock: systemClock,
   });
   const living = async () => [rowOf("a", "127.0.0.1:1"), ...rows];
@@ -90,7 +91,7 @@ test("a node that did not answer is not asked again for a while, however many as
   });
   const find = async () => {
     const [b] = await nodes();
-    return b?.find({ name: "index", tags: [], fromElsewhere: false });
+    return b?.find({ name: "index", tags: [], leftOut: [], fromElsewhere: false });
   };
   assert.deepEqual([await find(), await find()], [null, null]);
   assert.equal(calls, 1);

@@ -62,7 +62,7 @@ function remoteNode(
 
     find: (wanted) =>
       answered(async () => {
-        const request = { ...wanted, tags: [...wanted.tags] };
+        const request = { ...wanted, tags: [...wanted.tags], leftOut: [...wanted.leftOut] };
         const timeout = { timeoutMs: ANSWER_MS };
         return foundFromWire(await peers.call(address, (client) => client.findService(request, timeout)));
       }),

@@ -15,6 +15,7 @@
 import type { BlueprintWrites } from "../blueprints/records.ts";
 import type { BundleRecord } from "../bundles/records.ts";
 import type { NodeWrites } from "../cluster/node-writes.ts";
+import type { DeploymentRecords, DeploymentWrites } from "../deployments/records.ts";
 import type { JobStatus } from "../engine/journal.ts";
 import type { AgentEnds } from "../engine/tally.ts";
 import type { Page } from "../lib/page.ts";
@@ -48,7 +49,7 @@ export interface JobDefinition {
 export type DesiredState = "running" | "paused" | "cancelled";
 
 export interface RunTrigger {
-  readonly kind: "api" | "blueprint" | "schedule" | "event";
+  readonly kind: "api" | "blueprint" | "schedule" | "event" | "deployment";
   readonly id: string | null;
 }
 
@@ -187,6 +188,7 @@ export interface IdempotencyRecord {
 export interface GatewayRecords extends ScheduleRecords {
   write<T>(work: (writes: GatewayWrites) => Promise<T>): Promise<T>;
   readonly events: EventRecords;
+  readonly deployments: DeploymentRecords;
 
   /** Null when there is none, or it was deleted. */
   job(jobId: string): Promise<JobView | null>;
@@ -243,6 +245,7 @@ export interface GatewayWrites extends Pick<GatewayRecords, "job" | "run"> {
   readonly nodes: NodeWrites;
   readonly schedules: ScheduleWrites;
   readonly events: EventWrites;
+  readonly deployments: DeploymentWrites;
 
   /** Does a part of the work that may fail alone: one that throws leaves nothing, and the others continue. */
   apart<T>(work: () => Promise<T>): Promise<T>;

@@ -49,7 +49,7 @@ function startRegistry(clock: Clock = systemClock) {
     list: (filter = {}) => registry.list({ ...all, ...filter }),
     names: (filter = {}) => registry.list({ ...all, ...filter }).map(({ name }) => name),
     passing: (name: string, tags: readonly string[] = []) => {
-      const found = registry.find({ name, tags, fromElsewhere: false });
+      const found = registry.find({ name, tags, leftOut: [], fromElsewhere: false });
       return found.kind === "passing" ? found.service : null;
     },
     [Symbol.dispose]: () => registry.stop(),
@@ -72,7 +72,10 @@ test("a service is passing only once it has been reached, and critical when it i
     response.writeHead(isWell ? 200 : 503).end();
   });
   registry.jobOpened(serviceJob("job", [{ name: "web", port: server.port, checks: [quick("http")] }]));
-  assert.equal(registry.find({ name: "web", tags: [], fromElsewhere: false }).kind, "not_passing");
+  assert.equal(
+    registry.find({ name: "web", tags: [], leftOut: [], fromElsewhere: false }).kind,
+    "not_passing",
+  );
   await until("the service is told as critical", () => changes.includes("web service_critical"));
   isWell = true;
   await until("the service passes", () => passing("web"));
@@ -239,7 +242,13 @@ test("the newest passing one is resolved, by name and all tags, on its node", as
   registry.jobOpened(serviceJob("third", web(dead, ["a", "c"])));
   await until("two of them pass", () => started.list({ status: "passing" }).length === 2);
   await until("the third does not", () => started.changes.includes("web service_critical"));
-  const services = new Services({ own: registry, nodeName: "here", nodeId: "node_here", clock: systemClock });
+  const services = new Services({
+    own: registry,
+    nodeName: "here",
+    nodeId: "node_here",
+    outOfService: async () => new Set(),
+    clock: systemClock,
+  });
   const resolve = (name: string, tags: readonly string[] = [], node: string | null = null) =>
     services.resolve({ name, tags, node });
   assert.equal(passing("web")?.jobId, "second");

@@ -42,6 +42,8 @@ export interface ServiceFilter {
   readonly tags: readonly string[];
   readonly status: ServiceStatus | null;
   readonly runId: string | null;
+  /** Services of runs of this job of the gateway; absent: of all. */
+  readonly definitionId?: string | null;
 }
 
 export interface ServicePage extends ServiceFilter {
@@ -55,6 +57,8 @@ export interface Wanted {
   readonly name: string;
   /** All of which it must have. */
   readonly tags: readonly string[];
+  /** Runs whose services are not to be found. */
+  readonly leftOut: readonly string[];
   /** Whether what only its own node reaches will not do; an address for browsers beyond it will, if there is no other. */
   readonly fromElsewhere: boolean;
 }
@@ -207,14 +211,17 @@ export class ServiceRegistry implements ServiceBoard {
   }
 
   /** The newest passing instance of a name that has all of the tags. */
-  find({ name, tags, fromElsewhere }: Wanted): Found {
+  find({ name, tags, leftOut, fromElsewhere }: Wanted): Found {
     const named = this.#index.named(name);
     const matching = named.filter(({ spec }) => tags.every((tag) => spec.tags.includes(tag)));
     const newestFirst = matching.toSorted((a, b) => b.order - a.order);
     const [newest] = newestFirst;
     if (newest === undefined) return { kind: "none", hasOthers: named.length > 0 };
-    const passing = newestFirst.filter(({ status }) => status === "passing");
-    if (passing.length === 0) return { kind: "not_passing", reason: newest.reason };
+    const found = newestFirst.filter(({ job }) => !leftOut.includes(job.runId));
+    if (found.length === 0)
+      return { kind: "not_passing", reason: "its deployment lets no instance serve now" };
+    const passing = found.filter(({ status }) => status === "passing");
+    if (passing.length === 0) return { kind: "not_passing", reason: (found[0] ?? newest).reason };
     const reached = fromElsewhere
       ? (passing.find((instance) => !isLoopback(this.#addressOf(instance))) ??
         passing.find(({ spec }) => spec.publicUrl !== null && !isLoopback(hostOfUrl(spec.publicUrl))))
@@ -255,12 +262,14 @@ export class ServiceRegistry implements ServiceBoard {
 
 const hostOfUrl = (url: string): string => new URL(url).hostname.replace(/^\[(.*)\]$/, "$1");
 
-function isWanted(instance: ServiceInstance, { name, tags, status, runId }: ServiceFilter): boolean {
+function isWanted(instance: ServiceInstance, filter: ServiceFilter): boolean {
+  const { name, tags, status, runId, definitionId = null } = filter;
   const { spec, job } = instance;
   return (
     (name === null || spec.name === name) &&
     tags.every((tag) => spec.tags.includes(tag)) &&
     (runId === null || job.runId === runId) &&
+    (definitionId === null || job.definitionId === definitionId) &&
     (status === null || instance.status === status)
   );
 }

@@ -13,12 +13,31 @@ import { type ServiceNode, Services } from "./services.ts";
 const all = { name: null, tags: [], status: null, runId: null, limit: 100, after: null };
 
 /** Of node "a", which is asked, and others that a test gives. */
-function cluster(nodes: readonly ServiceNode[], nowMs = () => 0) {
+function cluster(nodes: readonly ServiceNode[], nowMs = () => 0, leftOut: ReadonlySet<string> = new Set()) {
   const own = registryOf("a");
-  const services = new Services({ own, nodeName: "a", nodeId: "node_a", clock: { steadyMs: nowMs } });
+  const services = new Services({
+    own,
+    nodeName: "a",
+    nodeId: "node_a",
+    outOfService: async () => leftOut,
+    clock: { steadyMs: nowMs },
+  });
   services.askAlso(async () => nodes);
   return { own, services };
 }
+
+test("services of runs that are out of service are found on no node", async () => {
+  const b = nodeWith("b", true);
+  const { own, services } = cluster([b.node], () => 0, new Set(["run-of-old", "run-of-far"]));
+  own.jobOpened(serviceJob("old", [{ name: "index" }]));
+  b.registry.jobOpened(serviceJob("far", [{ name: "index" }]));
+  const none = await services.resolve(named("index"));
+  assert.deepEqual(none.kind, "not_passing");
+  own.jobOpened(serviceJob("new", [{ name: "index" }]));
+  const found = await services.resolve(named("index"));
+  assert.ok(found.kind === "resolved");
+  assert.equal(found.service.runId, "run-of-new");
+});
 
 /** A node with a registry of its own; on another machine unless it is said to be on this one. */
 function nodeWith(name: string, isSameMachine = false) {
@@ -58,7 +77,13 @@ test("what passes on any node is resolved, the newest first, where it is reached
   assert.deepEqual([far.service.node, far.service.address], ["b", "b.example.org"]);
   const later = registryOf("a", { clock: { ...systemClock, nowMs: () => far.service.registeredAtMs + 1 } });
   later.jobOpened(serviceJob("near", [beyond("index")]));
-  const both = new Services({ own: later, nodeName: "a", nodeId: "node_a", clock: systemClock });
+  const both = new Services({
+    own: later,
+    nodeName: "a",
+    nodeId: "node_a",
+    outOfService: async () => new Set(),
+    clock: systemClock,
+  });
   both.askAlso(async () => [b.node]);
   for (const [wanted, jobId] of [
     [named("index"), "near"],
@@ -134,7 +159,13 @@ test("what two nodes have while a job goes from one to the other is listed once,
   const [old] = b.registry.list(all);
   const own = registryOf("a", { clock: { ...systemClock, nowMs: () => old!.registeredAtMs + 1 } });
   own.jobOpened(job);
-  const services = new Services({ own, nodeName: "a", nodeId: "node_a", clock: systemClock });
+  const services = new Services({
+    own,
+    nodeName: "a",
+    nodeId: "node_a",
+    outOfService: async () => new Set(),
+    clock: systemClock,
+  });
   services.askAlso(async () => [b.node]);
   assert.deepEqual(
     (await services.list(all)).services.map(({ node }) => node),

@@ -4,6 +4,8 @@
 // - A node that does not answer is named. A list leaves out what it has, and nothing is said to be missing that it may have.
 // - What listens on the loopback of another machine, for browsers too, is found only by those who ask for that node: at its
 //   address here, there is nothing or something else.
+// - What of a deployment is to be found is decided by one look at the records: nodes that were asked at different moments could
+//   leave out the old instance and the new one.
 
 import type { Clock } from "../engine/ports.ts";
 import type { RequiredService } from "../engine/service.ts";
@@ -27,6 +29,8 @@ export interface ServicesParts {
   readonly own: Pick<ServiceRegistry, "find" | "list" | "check">;
   readonly nodeName: string;
   readonly nodeId: string;
+  /** Runs whose services nobody is to find: they are not ready, or about to end. */
+  readonly outOfService: () => Promise<ReadonlySet<string>>;
   readonly clock: Pick<Clock, "steadyMs">;
 }
 
@@ -57,6 +61,11 @@ const WAITED_FOR_MAX = 1_000;
 interface Answer {
   readonly node: string;
   readonly found: Found | null;
+}
+
+interface Asked {
+  readonly others: readonly ServiceNode[];
+  readonly leftOut: readonly string[];
 }
 
 export class Services {
@@ -92,10 +101,16 @@ export class Services {
 
   /** The newest passing service of a name that has all of the tags, on the node that is asked for. @throws JournalUnavailable */
   async resolve(wanted: RequiredService): Promise<Resolution> {
-    return this.#resolve(wanted, await this.#others());
+    return this.#resolve(wanted, await this.#asked());
   }
 
-  async #resolve(wanted: RequiredService, others: readonly ServiceNode[]): Promise<Resolution> {
+  /** What a search is made with: one look at which runs are left out, for all nodes. */
+  async #asked(): Promise<Asked> {
+    const [others, leftOut] = await Promise.all([this.#others(), this.#parts.outOfService()]);
+    return { others, leftOut: [...leftOut] };
+  }
+
+  async #resolve(wanted: RequiredService, { others, leftOut }: Asked): Promise<Resolution> {
     const what = described(wanted);
     const { node } = wanted;
     const { nodeName, nodeId } = this.#parts;
@@ -107,13 +122,13 @@ export class Services {
     }
     const own = {
       node: nodeName,
-      found: this.#parts.own.find({ ...wanted, fromElsewhere: false }),
+      found: this.#parts.own.find({ ...wanted, leftOut, fromElsewhere: false }),
     };
     const answers = await Promise.all(
       asked.map(async (other): Promise<Answer> => {
         const fromElsewhere = node === null && !other.isSameMachine;
         const { name, tags } = wanted;
-        return { node: other.name, found: await other.find({ name, tags, fromElsewhere }) };
+        return { node: other.name, found: await other.find({ name, tags, leftOut, fromElsewhere }) };
       }),
     );
     return judged(what, isOwnAsked ? [own, ...answers] : answers);
@@ -122,9 +137,9 @@ export class Services {
   /** Those of the required services that are not passing. @throws JournalUnavailable */
   async unmet(required: readonly RequiredService[]): Promise<readonly Unmet[]> {
     if (required.length === 0) return [];
-    const others = await this.#others();
+    const asked = await this.#asked();
     const found = await Promise.all(
-      required.map(async (wanted) => ({ wanted, now: await this.#resolve(wanted, others) })),
+      required.map(async (wanted) => ({ wanted, now: await this.#resolve(wanted, asked) })),
     );
     return found.flatMap(({ wanted, now }) =>
       now.kind === "resolved" ? [] : [{ service: wanted.name, reason: now.reason }],

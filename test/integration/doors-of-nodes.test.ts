@@ -68,6 +68,7 @@ async function cluster() {
       own: serviceRegistry,
       nodeName: name,
       nodeId: `node_${name}`,
+      outOfService: async () => new Set(),
       clock: systemClock,
     });
     const engine = new Engine({
@@ -441,6 +442,7 @@ async function doorWith(env: Readonly<Record<string, string>>): Promise<void> {
     own: registryOf("one"),
     nodeName: "one",
     nodeId: "node_one",
+    outOfService: async () => new Set(),
     clock: systemClock,
   });
   const config = configOf("postgres://h/d", env);

@@ -74,6 +74,7 @@ const page: fc.Arbitrary<ServicePage> = record({
   tags: fc.array(text),
   status: orNull(status),
   runId: orNull(text),
+  definitionId: orNull(text),
 });
 
 test("a service, what was found of it, and the page that is asked for arrive as they were sent", () => {

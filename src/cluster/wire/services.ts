@@ -22,7 +22,7 @@ import {
 } from "./gen/svc/node/v1/node_pb.ts";
 
 export function pageToWire(
-  { limit, after, name, tags, status, runId }: ServicePage,
+  { limit, after, name, tags, status, runId, definitionId = null }: ServicePage,
   isChecked: boolean,
 ): ListServicesRequest {
   return create(ListServicesRequestSchema, {
@@ -33,10 +33,12 @@ export function pageToWire(
     tags: [...tags],
     status: orAbsent(status),
     runId: orAbsent(runId),
+    definitionId: orAbsent(definitionId),
   });
 }
 
-export function pageFromWire({ limit, after, name, tags, status, runId }: ListServicesRequest): ServicePage {
+export function pageFromWire(request: ListServicesRequest): ServicePage {
+  const { limit, after, name, tags, status, runId, definitionId } = request;
   return {
     limit,
     after: after === undefined ? null : { name: after.name, serviceId: after.serviceId },
@@ -44,6 +46,7 @@ export function pageFromWire({ limit, after, name, tags, status, runId }: ListSe
     tags,
     status: status === undefined ? null : statusOf(status),
     runId: orNull(runId),
+    definitionId: orNull(definitionId),
   };
 }
 

@@ -9,6 +9,7 @@ import { bundleReads, bundleWrites } from "./bundles.ts";
 import { atSavepoint, CommitGroup } from "./commit-group.ts";
 import type { Database } from "./database.ts";
 import { definitionReads, definitionWrites } from "./definitions.ts";
+import { deploymentReads, deploymentWrites } from "./deployments.ts";
 import { idempotencyReads, idempotencyWrites } from "./idempotency.ts";
 import { nodeWrites } from "./node-writes.ts";
 import { operationWrites } from "./operations.ts";
@@ -32,6 +33,7 @@ export function sqlGatewayRecords(database: Database, soon: Clock["soon"], node 
     ...bundleReads(database),
     ...scheduleReads(database),
     events: eventReads(database),
+    deployments: deploymentReads(database),
     write: (work) => group.run((db) => work(writesIn(db, node))),
     purgeDeleted: (limit) => database.transaction((db) => purgeDeleted(db, limit)),
   };
@@ -45,6 +47,7 @@ function writesIn(db: Transaction<Schema>, node: string): GatewayWrites {
     nodes: nodeWrites(db),
     schedules: scheduleWrites(db),
     events: eventWrites(db),
+    deployments: deploymentWrites(db),
     apart: (work) => atSavepoint(db, work),
     ...definitionWrites(db),
     ...runWrites(db),

@@ -73,6 +73,48 @@ export interface Schema {
     status: string;
     retried_at: number | null;
   };
+  deployment_events: {
+    deployment_id: string;
+    seq: number;
+    line: string;
+  };
+  deployment_instances: {
+    run_id: string;
+    deployment_id: string;
+    runtime_job_id: string;
+    number: number;
+    version: number;
+    phase: string;
+    health: string;
+    health_since: number;
+    node: string | null;
+    started_at: number;
+    waits_since: number;
+    serves_since: number | null;
+    stop_at: number | null;
+  };
+  deployments: {
+    deployment_id: string;
+    name: string;
+    count: number;
+    strategy_json: string;
+    version: number;
+    versions_json: string;
+    last_version: number;
+    status: string;
+    stable_json: string | null;
+    rolling_back: number;
+    promoted: number;
+    progress_at: number;
+    last_failure_json: string | null;
+    started: number;
+    deleted: number;
+    event_seq: number;
+    revision: number;
+    changes: number;
+    created_at: number;
+    updated_at: number;
+  };
   event_matches: {
     seq: number;
     schedule_id: string;

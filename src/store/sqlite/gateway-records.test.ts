@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import type { StatementSync } from "node:sqlite";
 import { test } from "node:test";
+import { deployment, instance } from "../../../test/support/deployment-samples.ts";
 import { advance, idempotencyRecord, job, launch, run } from "../../../test/support/gateway-samples.ts";
 import { changes, progress } from "../../../test/support/journal-records.ts";
 import { systemClock } from "../../app/clock.ts";
@@ -261,9 +262,27 @@ async function readSchedules(records: GatewayRecords): Promise<void> {
   });
 }
 
+async function readDeployments(records: GatewayRecords): Promise<void> {
+  const { deployments } = records;
+  for (const status of [null, "running"] as const)
+    await deployments.deployments({ status, limit: 5, after: null });
+  await deployments.deployment("deployment_1");
+  await deployments.deploymentChanges("", 5);
+  await deployments.instanceRuns("deployment_1");
+  await deployments.outOfService();
+  await deployments.deploymentEvents("deployment_1", 0, 5);
+  await records.write(async ({ deployments: writes }) => {
+    const one = deployment({});
+    await writes.save({ ...one, instances: [instance(1)] }, one);
+    await writes.save(one, { ...one, instances: [instance(1)] });
+    await writes.addEvents("deployment_1", 1, ["{}"]);
+    await writes.remove("deployment_1");
+  });
+}
+
 /** Walked from one end, these show nothing but what is asked for; of ports there are no more than the settings have. */
 const SHORT_INDEX =
-  /USING (COVERING )?INDEX (job_definitions_(deleted|newest|newest_open)|jobs_newest|runs_open|jobs_removable|operations_open|run_ports_run)$/;
+  /USING (COVERING )?INDEX (job_definitions_(deleted|newest|newest_open)|jobs_newest|runs_open|jobs_removable|operations_open|run_ports_run|deployment_instances_unserved)$/;
 
 test("no statement scans a table or sorts, whatever the filters", () =>
   withDatabase(async (database, records) => {
@@ -274,6 +293,7 @@ test("no statement scans a table or sorts, whatever the filters", () =>
       await retainEverything(database);
       await readBlueprints(database, records);
       await readSchedules(records);
+      await readDeployments(records);
       await sqlBundleRecords(database).deleteUnused("b");
       await readJobs(database);
       new SqliteJournal(database);
