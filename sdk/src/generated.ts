@@ -2666,6 +2666,8 @@ export const problemCodes = [
   "blueprint_not_found",
   /** No operation has this id, or it was removed with age; list the operations. */
   "operation_not_found",
+  /** No deployment has this id, or it was removed; list the deployments. */
+  "deployment_not_found",
   /** No schedule has this id, or it was removed; list the schedules. */
   "schedule_not_found",
   /** No event has this id, or it is older than a week; list the events. */

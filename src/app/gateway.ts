@@ -1,11 +1,14 @@
 // The gateway's part of a running program: durable jobs, their runs, and their maintenance.
 
 import { randomBytes } from "node:crypto";
+import { DeploymentController } from "../deployments/controller.ts";
+import { Deployments } from "../deployments/deployments.ts";
 import { IDEMPOTENCY_MS, IdempotentRequests } from "../http/core/idempotency.ts";
 import { Paging } from "../http/core/paging.ts";
 import { Acceptance } from "../launch/acceptance.ts";
 import { BlueprintLaunches } from "../launch/blueprint-launches.ts";
 import { Definitions } from "../launch/definitions.ts";
+import { DeployedRuns } from "../launch/deployed-runs.ts";
 import { Housekeeping } from "../launch/housekeeping.ts";
 import { LaunchPlans } from "../launch/launch-plans.ts";
 import { Launcher } from "../launch/launcher.ts";
@@ -165,6 +168,25 @@ export function openGateway(
     clock,
     log,
   });
+  const deployedRuns = new DeployedRuns({ definitions, runs, launcher, clock });
+  const deploymentController = new DeploymentController({
+    records,
+    runs: deployedRuns,
+    services: core.services,
+    feed,
+    closed: () => engine.closed,
+    takeDuty: (forMs) => core.takeDuty("deployments", forMs),
+    clock,
+    log,
+  });
+  const deployments = new Deployments({
+    records,
+    draftVersion: (request) => deployedRuns.draftVersion(request),
+    secrets,
+    nowMs: () => deploymentController.nowMs(),
+    clock,
+    newId,
+  });
   const takeover = new Takeover({
     ownership,
     records: sqlWorkOwners(store.database),
@@ -196,6 +218,8 @@ export function openGateway(
     schedules,
     scheduler,
     triggerEvents,
+    deployments,
+    deploymentController,
     scheduleTargets: scheduledRuns,
     idempotency: new IdempotentRequests({ records, nowMs: clock.nowMs }),
     paging: new Paging({ key: core.key.derive("page tokens"), nowMs: clock.nowMs }),
@@ -213,8 +237,10 @@ export function openGateway(
       housekeeping.start();
       scheduler.start();
       runEndEvents.start();
+      deploymentController.start();
     },
     async stop() {
+      await deploymentController.stop();
       await runEndEvents.stop();
       await scheduler.stop();
       await takeover.stop();

@@ -10,6 +10,7 @@ import type { Bundles } from "../bundles/bundles.ts";
 import { extensionsOf } from "../bundles/definition.ts";
 import { mergePatch } from "../bundles/merge.ts";
 import { BundleProblem } from "../bundles/problem.ts";
+import type { Graph } from "../engine/graph.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
@@ -55,6 +56,7 @@ export interface CreatedJob {
 /** A checked request: the job as it will most likely be, and what is still to be done, in a transaction. */
 export interface JobDraft {
   readonly job: JobDefinition;
+  readonly graph: Graph;
   /** `Definitions.created` is to be called after its commit. @throws DomainError when the source has gone meanwhile */
   insert(writes: GatewayWrites): Promise<CreatedJob>;
 }
@@ -123,6 +125,7 @@ export class Definitions {
     };
     return {
       job,
+      graph: found.definition.graph,
       async insert(writes) {
         const { addition, ...settled } = await found.settle(writes);
         await writes.insertJob({ ...job, ...settled });

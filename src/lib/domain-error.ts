@@ -17,6 +17,7 @@ export type DomainErrorCode =
   | "blueprint_not_found"
   | "operation_not_found"
   | "schedule_not_found"
+  | "deployment_not_found"
   | "event_not_found"
   | "node_not_found"
   | "not_clustered"

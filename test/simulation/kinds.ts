@@ -97,6 +97,33 @@ export const gatewayKinds = [
   "launch that came too late",
 ] as const;
 
+/** What happens in worlds of deployments alone. */
+export const deploymentKinds = [
+  "controller killed",
+  "outage of all controllers",
+  "crash behind a write of a controller",
+  "store that failed a controller",
+  "jump of a controller's clock",
+  "instance that was refused",
+  "instance that died",
+  "instance that became critical",
+  "event of an instance that nobody saw",
+  "new version of a deployment",
+  "other count of a deployment",
+  "deletion of a deployment",
+  "promote of a deployment",
+  "pause of a deployment",
+  "resume of a deployment",
+  "rollback of a deployment",
+  "fail of a deployment",
+  "deployment that is running",
+  "deployment that is paused",
+  "deployment that is awaiting_promotion",
+  "deployment that is succeeded",
+  "deployment that is failed",
+  "deployment that is rolled_back",
+] as const;
+
 /** What happens in worlds of schedules alone. */
 export const scheduleKinds = [
   "scheduler killed",
@@ -133,7 +160,8 @@ export type Kind =
   | (typeof clusterKinds)[number]
   | (typeof diskKinds)[number]
   | (typeof gatewayKinds)[number]
-  | (typeof scheduleKinds)[number];
+  | (typeof scheduleKinds)[number]
+  | (typeof deploymentKinds)[number];
 
 const allKinds: readonly Kind[] = [
   ...kinds,
@@ -141,6 +169,7 @@ const allKinds: readonly Kind[] = [
   ...diskKinds,
   ...gatewayKinds,
   ...scheduleKinds,
+  ...deploymentKinds,
 ];
 
 export class Counts {

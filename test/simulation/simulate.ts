@@ -1,8 +1,9 @@
 // Runs many seeds: `npm run simulate -- --seeds 100000`, or one again: `npm run simulate -- --seed 4711`; with `--disk`
-// on the real store, whose power is cut, with `--nodes` many nodes on one database, with `--gateway` the gateway's half, and
-// with `--schedules` schedules. `npm run simulate -- --model` shows clusters of 10 and of 100 nodes instead (model.ts).
+// on the real store, whose power is cut, with `--nodes` many nodes on one database, with `--gateway` the gateway's half,
+// with `--schedules` schedules, and with `--deployments` deployments. `npm run simulate -- --model` shows clusters of 10 and of 100 nodes instead (model.ts).
 
 import { parseArgs } from "node:util";
+import { runDeploymentSeed } from "./deployments.ts";
 import { runGatewaySeed } from "./gateway-scenario.ts";
 import { Counts } from "./kinds.ts";
 import { runModel } from "./model.ts";
@@ -18,6 +19,7 @@ const { values } = parseArgs({
     nodes: { type: "boolean", default: false },
     gateway: { type: "boolean", default: false },
     schedules: { type: "boolean", default: false },
+    deployments: { type: "boolean", default: false },
     model: { type: "boolean", default: false },
     jobs: { type: "string", default: "1000000" },
   },
@@ -35,9 +37,14 @@ const count = values.seed === undefined ? Number(values.seeds) : 1;
 const counts = new Counts();
 const total = { jobs: 0, events: 0 };
 
+const counted = { gateway: runGatewaySeed, schedules: runScheduleSeed, deployments: runDeploymentSeed };
+const countedKind = (["gateway", "schedules", "deployments"] as const).find((one) => values[one]);
+/** Of a world that counts what happens, and no jobs. */
+const runCounted = countedKind === undefined ? null : counted[countedKind];
+
 async function simulate(seed: number): Promise<void> {
-  if (values.gateway || values.schedules) {
-    counts.addAll(await (values.gateway ? runGatewaySeed(seed) : runScheduleSeed(seed)));
+  if (runCounted !== null) {
+    counts.addAll(await runCounted(seed));
     return;
   }
   const outcome = await runSeed(seed, {
@@ -53,12 +60,14 @@ for (let seed = from; seed < from + count; seed++) {
   try {
     await simulate(seed);
   } catch (error) {
-    const kind = (["gateway", "schedules", "disk", "nodes"] as const).find((one) => values[one]);
+    const kind = (["gateway", "schedules", "deployments", "disk", "nodes"] as const).find(
+      (one) => values[one],
+    );
     const world = kind === undefined ? "" : ` --${kind}`;
     console.error(`Seed ${seed} failed; again: npm run simulate --${world} --seed ${seed}`);
     console.error(error);
     process.exit(1);
   }
 }
-const what = values.gateway || values.schedules ? "" : `: ${total.jobs} jobs, ${total.events} events`;
+const what = runCounted !== null ? "" : `: ${total.jobs} jobs, ${total.events} events`;
 console.log(`${count} seeds passed${what}\n${counts}`);
