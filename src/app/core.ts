@@ -163,7 +163,14 @@ export async function openCore(
   const workersEnv = workersEnvironment(process.env, config.blobCredentials);
   const machine = await OwnMachine.open(home.path, workersEnv.PATH);
   const ports = new FreePorts(systemRandomness.fraction(), isPortFree);
-  const slots = new PoolSlots(pools, systemRandomness.id, config.nodeLabels, machine.totals, ports);
+  const slots = new PoolSlots(
+    pools,
+    systemRandomness.id,
+    systemClock.steadyMs,
+    config.nodeLabels,
+    machine.totals,
+    ports,
+  );
   const runner = new LocalTaskRunner({
     home: home.path,
     blobs,

@@ -15,7 +15,7 @@ import { taskActions, taskEvents } from "./job/outcomes.ts";
 import { serviceChanged } from "./job/services.ts";
 import { type AgentState, isOver, type Job, type JobContext, refOf } from "./job/state.ts";
 import { cancel, pause, resume } from "./job/status.ts";
-import { commandNode, slotsGranted } from "./job/tasks.ts";
+import { commandNode, prioritize, slotsGranted } from "./job/tasks.ts";
 import type {
   ControlAnswer,
   DeliverAnswer,
@@ -33,6 +33,7 @@ import { messageId } from "./message.ts";
 import { type EnginePorts, parseSlotsKey, slotsKey } from "./ports.ts";
 import { type ClaimedJob, recoverJobs } from "./recovery.ts";
 import type { ServiceChange } from "./service-port.ts";
+import type { Priority } from "./share.ts";
 import {
   agentsInTurns,
   hasManyAgents,
@@ -230,6 +231,10 @@ export class Engine implements TaskListener, JobControl {
 
   resume(jobId: string): Promise<ControlAnswer> {
     return this.#control(jobId, resume);
+  }
+
+  prioritize(jobId: string, priority: Priority): Promise<ControlAnswer> {
+    return this.#control(jobId, (job) => prioritize(job, priority));
   }
 
   async #control(jobId: string, change: (job: Job) => void): Promise<ControlAnswer> {

@@ -6,6 +6,7 @@ import { describe, test } from "node:test";
 import { EngineHarness, failed, interrupted, succeeded } from "../../test/support/engine-harness.ts";
 import type { JsonObject } from "./json.ts";
 import { parseManifest } from "./manifest.ts";
+import { defaultTerms } from "./share.ts";
 import { noActions } from "./task-port.ts";
 
 const router = (id: string, emitType?: string): JsonObject => ({
@@ -796,6 +797,7 @@ describe("restart", () => {
       hasOwnPayload: false,
       configurationJson: null,
       trace: null,
+      ...defaultTerms,
     });
     await h.turns(3);
     const { jobId } = await submitted;

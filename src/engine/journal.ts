@@ -1,6 +1,7 @@
 // The journal as the engine needs it: what a batch carries, and what is read back after a restart.
 
 import type { Envelope, Message } from "./message.ts";
+import type { Priority, Terms } from "./share.ts";
 import type { Tally } from "./tally.ts";
 import type { ArtifactRecord, Lease, TaskKind, TaskState } from "./task-port.ts";
 import type { TraceContext } from "./trace.ts";
@@ -13,8 +14,8 @@ export function isTerminal(status: JobStatus): boolean {
   return status === "completed" || status === "failed" || status === "cancelled";
 }
 
-/** What never changes about a job; written with its first batch. */
-export interface JobInsert {
+/** What never changes about a job; written with its first batch. Its priority is the exception: it is read back as it is now. */
+export interface JobInsert extends Terms {
   readonly graphId: string;
   readonly jobName: string | null;
   readonly runId: string;
@@ -189,6 +190,8 @@ export interface JobChanges {
   readonly deadLettersRetried: readonly DeadLetterRetry[];
   readonly humanRequests: readonly HumanRequest[];
   readonly artifacts: readonly ArtifactRecord[];
+  /** Its new priority; null: the one that it had. */
+  readonly priority: Priority | null;
   /** Its owner lets an open job go with this part (J6). */
   readonly isHandedOver: boolean;
 }

@@ -45,3 +45,54 @@ test("commands that may offer a service stay on the job's node, and all others g
   const services = [{ name: "whole" }];
   assert.deepEqual(await placesOf({ services }), { brief: "spread", lasting: "here", offering: "here" });
 });
+
+test("a job asks for slots with its terms, and the runs of one job share its turns", async () => {
+  const h = new EngineHarness({ slots: 1 });
+  const shares: unknown[] = [];
+  const request = h.slots.request.bind(h.slots);
+  h.slots.request = (...asked) => {
+    shares.push(asked[5]);
+    return request(...asked);
+  };
+  const one = graph("g", [executor("x", ["true"])]);
+  const own = await h.submitWith(one, { priority: "low", weight: 9 });
+  const identity = { jobId: "j-1", runId: "run_1", definitionId: "job_1" };
+  await h.submitWith(one, { identity, priority: "high" });
+  assert.deepEqual(shares, [
+    { job: own, priority: "low", weight: 9 },
+    { job: "job_1", priority: "high", weight: 1 },
+  ]);
+});
+
+test("a restart leaves each job its weight, and the priority that it was given last", async () => {
+  const h = new EngineHarness({ slots: 1 });
+  await h.submit(graph("g", [executor("runs", ["true"])]));
+  const late = await h.submitWith(graph("g", [executor("late", ["true"])]), { priority: "low", weight: 9 });
+  await h.submitWith(graph("g", [executor("high", ["true"])]), { priority: "high" });
+  await h.submit(graph("g", [executor("normal", ["true"])]));
+  await h.do(h.engine.prioritize(late, "normal"));
+  await h.restart();
+  assert.deepEqual([h.job(late).insert.priority, h.job(late).insert.weight], ["normal", 9]);
+  for (const agentId of ["runs", "high", "late", "normal"]) await h.end(agentId);
+});
+
+test("what waits of a job has its new priority at once; what is paused has it when it goes on", async () => {
+  const h = new EngineHarness({ slots: 1 });
+  await h.submit(graph("g", [executor("runs", ["true"])]));
+  const [first, second, third] = [
+    await h.submit(graph("g", [executor("first", ["true"])])),
+    await h.submit(graph("g", [executor("second", ["true"])])),
+    await h.submit(graph("g", [executor("third", ["true"])])),
+  ];
+  await h.do(h.engine.pause(second));
+  for (const job of [second, third])
+    assert.equal((await h.do(h.engine.prioritize(job, "high"))).kind, "done");
+  assert.equal(h.slots.snapshot().default?.queued, 2);
+  await h.do(h.engine.resume(second));
+  for (const agentId of ["runs", "third", "second", "first"]) await h.end(agentId);
+  assert.deepEqual(
+    h.starts.map(({ agentId }) => agentId),
+    ["runs", "third", "second", "first"],
+  );
+  assert.equal((await h.do(h.engine.prioritize(first, "high"))).kind, "not_open");
+});

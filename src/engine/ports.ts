@@ -7,6 +7,7 @@ import type { Journal } from "./journal.ts";
 import type { JsonObject } from "./json.ts";
 import { noLabels } from "./labels.ts";
 import type { ServiceBoard } from "./service-port.ts";
+import type { Share } from "./share.ts";
 import type { Lease, TaskRef, TaskRunner } from "./task-port.ts";
 
 /** Two clocks, and the only way to be called later. */
@@ -57,13 +58,14 @@ export type NodeNeeds = Pick<ExecutorConfig, "nodeLabels" | "demand">;
 
 export const noNeeds: NodeNeeds = { nodeLabels: noLabels, demand: null };
 
-/** The slots of all pools, and the resources of the machines. Pure bookkeeping: no clock, no I/O. */
+/** The slots of all pools, and the resources of the machines. Pure bookkeeping: no I/O. */
 export interface Slots {
   /**
    * Asks for slots. A queued request is granted later through `onGranted`, in fair order.
    *
    * @param placement by which the node is chosen that grants them; "here": only the job's own node
    * @param needs nothing when absent
+   * @param share by which the order is fair
    */
   request(
     key: string,
@@ -71,6 +73,7 @@ export interface Slots {
     slots: number,
     placement: PlacementPolicy | "here",
     needs?: NodeNeeds,
+    share?: Share,
   ): Grant;
   /** Gives a lease back, or takes a queued request back. Doing it twice changes nothing. */
   release(key: string): void;

@@ -3,9 +3,10 @@
 import type { Graph } from "./graph.ts";
 import { type AgentState, type Job, type JobContext, newAgent, newJob } from "./job/state.ts";
 import type { JobInsert, JobProgress } from "./journal.ts";
+import type { Terms } from "./share.ts";
 import { ownTrace, type TraceContext } from "./trace.ts";
 
-export interface Submission {
+export interface Submission extends Terms {
   readonly graph: Graph;
   /** Given by a caller that already keeps a record of this run; null: the engine names both. */
   readonly identity: GivenIdentity | null;
@@ -65,6 +66,8 @@ export function submittedJob(submission: Submission, context: JobContext, agents
     definitionId: identity?.definitionId ?? null,
     trace: submission.trace ?? ownTrace(runId),
     configurationJson: submission.configurationJson,
+    priority: submission.priority,
+    weight: submission.weight,
   };
   return newJob({ jobId, epoch: 1, insert, graph }, context, agents);
 }

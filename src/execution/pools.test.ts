@@ -18,7 +18,7 @@ function granted(slots: PoolSlots): string[] {
 
 describe("pool slots", () => {
   it("grants at once what is free, and queues the rest in order", () => {
-    const slots = new PoolSlots({ default: 2 }, counter());
+    const slots = new PoolSlots({ default: 2 }, counter(), () => 0);
     const keys = granted(slots);
     assert.deepEqual(slots.request("a", "default", 2), {
       kind: "granted",
@@ -34,7 +34,7 @@ describe("pool slots", () => {
   });
 
   it("does not let small requests overtake a large one that waits", () => {
-    const slots = new PoolSlots({ default: 4 }, counter());
+    const slots = new PoolSlots({ default: 4 }, counter(), () => 0);
     const keys = granted(slots);
     slots.request("small-1", "default", 1);
     slots.request("large", "default", 4);
@@ -47,7 +47,7 @@ describe("pool slots", () => {
   });
 
   it("serves those behind a waiting request that is taken back", () => {
-    const slots = new PoolSlots({ default: 2 }, counter());
+    const slots = new PoolSlots({ default: 2 }, counter(), () => 0);
     const keys = granted(slots);
     slots.request("a", "default", 1);
     slots.request("large", "default", 2);
@@ -57,7 +57,7 @@ describe("pool slots", () => {
   });
 
   it("refuses what needs a label that the node lacks", () => {
-    const slots = new PoolSlots({ default: 1 }, counter(), { zone: "a", disk: "ssd" });
+    const slots = new PoolSlots({ default: 1 }, counter(), () => 0, { zone: "a", disk: "ssd" });
     const ask = (labels: Record<string, string>) =>
       slots.request("a", "default", 1, "local", { nodeLabels: labels, demand: null });
     const refused = (text: string) => ({
@@ -70,14 +70,14 @@ describe("pool slots", () => {
   });
 
   it("keeps pools apart", () => {
-    const slots = new PoolSlots({ default: 1, io: 1 }, counter());
+    const slots = new PoolSlots({ default: 1, io: 1 }, counter(), () => 0);
     slots.request("a", "default", 1);
     slots.request("b", "default", 1);
     assert.equal(slots.request("c", "io", 1).kind, "granted");
   });
 
   it("names the pools when a request can never be granted", () => {
-    const slots = new PoolSlots({ default: 4, io: 1 }, counter());
+    const slots = new PoolSlots({ default: 4, io: 1 }, counter(), () => 0);
     assert.deepEqual(slots.request("a", "gpu", 1), {
       kind: "unsatisfiable",
       reason: 'There is no pool "gpu"; there is default (4 slots), io (1 slot).',
@@ -93,7 +93,7 @@ describe("pool slots", () => {
   });
 
   it("answers a repeated request with what the key already has", () => {
-    const slots = new PoolSlots({ default: 1 }, counter());
+    const slots = new PoolSlots({ default: 1 }, counter(), () => 0);
     const first = slots.request("a", "default", 1);
     assert.deepEqual(slots.request("a", "default", 1), first);
     slots.request("b", "default", 1);
@@ -102,7 +102,7 @@ describe("pool slots", () => {
   });
 
   it("survives a queue of 50,000 whose every grant releases and asks again from within", () => {
-    const slots = new PoolSlots({ default: 1 }, counter());
+    const slots = new PoolSlots({ default: 1 }, counter(), () => 0);
     let grants = 0;
     slots.onGranted = (key) => {
       grants++;
@@ -123,7 +123,7 @@ describe("pool slots", () => {
   });
 
   it("keeps the order of those who wait when thousands before and between them are taken back", () => {
-    const slots = new PoolSlots({ default: 1 }, counter());
+    const slots = new PoolSlots({ default: 1 }, counter(), () => 0);
     const keys = granted(slots);
     slots.request("holder", "default", 1);
     for (let i = 0; i < 5_000; i++) slots.request(`k${i}`, "default", 1);
@@ -134,7 +134,7 @@ describe("pool slots", () => {
   });
 
   it("serves the queue again after onGranted threw", () => {
-    const slots = new PoolSlots({ default: 1 }, counter());
+    const slots = new PoolSlots({ default: 1 }, counter(), () => 0);
     slots.request("a", "default", 1);
     slots.request("b", "default", 1);
     slots.request("c", "default", 1);
@@ -148,8 +148,8 @@ describe("pool slots", () => {
   });
 
   it("refuses a capacity that is no whole number", () => {
-    assert.throws(() => new PoolSlots({ default: 1.5 }, counter()), /pool "default"/);
-    assert.throws(() => new PoolSlots({ default: -1 }, counter()), /pool "default"/);
+    assert.throws(() => new PoolSlots({ default: 1.5 }, counter(), () => 0), /pool "default"/);
+    assert.throws(() => new PoolSlots({ default: -1 }, counter(), () => 0), /pool "default"/);
   });
 
   it("agrees with the model: capacity, order, and nothing leaks", () => {
@@ -163,7 +163,7 @@ describe("pool slots", () => {
         fc.integer({ min: 1, max: 5 }),
         fc.array(operation, { maxLength: 80 }),
         (capacity, operations) => {
-          const real = new PoolSlots({ default: capacity }, counter());
+          const real = new PoolSlots({ default: capacity }, counter(), () => 0);
           const keys = granted(real);
           let held: { key: string; slots: number }[] = [];
           let waiting: { key: string; slots: number }[] = [];

@@ -1,24 +1,25 @@
 // The slots of all executor pools, and the resources of the machine: who holds how many, and who waits.
 //
-// Owns: capacities, leases, and one queue per pool; with resource-lines.ts the order of those that ask for resources. Does not
-// own processes or rows, and has no clock.
+// Owns: capacities, leases, and the lines of each pool. Whose turn it is, is turns.ts; resource-lines.ts has the lines of those
+// that ask for resources. Does not own processes or rows.
 //
 // - Granted slots never exceed a pool's capacity, nor what is reserved what may be had of the machine when it was granted.
-// - A pool's queue is first in, first out: its head blocks those behind it, so that small requests never
-//   starve a large one. A request for resources is in it from the moment the machine has them, at the place that it has by its
-//   age: it holds neither slots nor resources while it waits for the other.
+// - The request that is next in a pool blocks those behind it until it fits, so that small requests never
+//   starve a large one. A request for resources is among them from the moment the machine has them, at its own place: it holds
+//   neither slots nor resources while it waits for the other.
 // - Nothing waits while it could be granted: whatever frees slots or resources serves the queues before it returns.
 // - A key holds one lease or waits once; releasing it again changes nothing.
 
-import { Fifo } from "../engine/fifo.ts";
 import { hasLabels, type Labels, labelsText, noLabels } from "../engine/labels.ts";
 import { type Grant, type NodeNeeds, noNeeds, type Slots } from "../engine/ports.ts";
 import { type Amounts, amountsText, type Demand, lacking } from "../engine/resources.ts";
+import { plainShare, priorities, type Share } from "../engine/share.ts";
 import type { Lease } from "../engine/task-port.ts";
 import { Allotment, type Free, type Given, missingText, noMachine } from "./allotment.ts";
 import { FreePorts } from "./free-ports.ts";
 import type { MachineTotals, Reserved } from "./machine-resources.ts";
 import { ResourceLines } from "./resource-lines.ts";
+import { Competition, compareHeads, type Head, headOf, Line, levelOf } from "./turns.ts";
 
 /** One pool as the system summary shows it. All are integers. */
 export interface PoolSnapshot {
@@ -36,34 +37,32 @@ interface Pool {
   readonly capacity: number;
   available: number;
   readonly leases: Map<string, Lease>;
-  /** Of requests that ask for slots alone. */
+  /** All that wait. */
   readonly waiting: Map<string, Ticket>;
-  /** Of those that ask for resources too. */
-  readonly asking: Map<string, Asking>;
-  /** The tickets of `waiting` in order. Those taken back stay in it until they reach the head, or outnumber the others. */
-  queue: Fifo<Ticket>;
-  /** True while the queue is being served, so that a release from within a grant does not recurse. */
+  /** The lowest priority first, like the lines. */
+  readonly competitions: readonly Competition[];
+  /** Of requests that ask for slots alone. */
+  readonly plain: readonly Line<Ticket>[];
+  /** True while the lines are being served, so that a release from within a grant does not recurse. */
   serving: boolean;
 }
 
 interface Ticket {
   readonly key: string;
-  readonly pool: string;
+  readonly pool: Pool;
   readonly slots: number;
   readonly demand: Demand | null;
+  readonly share: Share;
   readonly order: number;
-  takenBack: boolean;
+  previous: Ticket | null;
+  next: Ticket | null;
 }
 
 type Asking = Ticket & { readonly demand: Demand };
 
 const nothingGiven: Given = { gpus: [], ports: [] };
 
-const OTHERS_FIRST =
-  "It waits until requests are granted that have waited longer for resources of the machine.";
-
-/** Taken-back tickets that a queue may hold before it is worth rebuilding. */
-const DEAD_TICKETS_MIN = 64;
+const OTHERS_FIRST = "It waits until others are granted resources of the machine that come before it.";
 
 export class PoolSlots implements Slots {
   onGranted: (key: string, lease: Lease) => void = () => {};
@@ -75,13 +74,15 @@ export class PoolSlots implements Slots {
   readonly #nextId: () => string;
   readonly #labels: Labels;
   readonly #machine: Allotment;
-  readonly #lines = new ResourceLines<Asking>();
+  readonly #lines: ResourceLines<Asking>;
+  readonly #steadyMs: () => number;
   #tickets = 0;
   #isServingAll = false;
 
   /**
    * @param capacities slots of each pool; whole numbers from 0
    * @param nextId makes the unique part of lease ids
+   * @param steadyMs a clock that nobody can set
    * @param labels of this node
    * @param machine what may be had of it; nothing when absent
    * @param ports where those are chosen that commands ask for without a number; absent: every port is free
@@ -89,6 +90,7 @@ export class PoolSlots implements Slots {
   constructor(
     capacities: Readonly<Record<string, number>>,
     nextId: () => string,
+    steadyMs: () => number,
     labels: Labels = noLabels,
     machine: MachineTotals = noMachine,
     ports = new FreePorts(0, () => true),
@@ -96,20 +98,25 @@ export class PoolSlots implements Slots {
     this.#nextId = nextId;
     this.#labels = labels;
     this.#machine = new Allotment(machine, ports);
+    this.#steadyMs = steadyMs;
+    this.#lines = new ResourceLines(steadyMs);
+    let turns = 0;
+    const nextTurn = () => ++turns;
     for (const [name, capacity] of Object.entries(capacities)) {
       if (!Number.isSafeInteger(capacity) || capacity < 0) {
         throw new RangeError(
           `The capacity of pool "${name}" must be a whole number from 0, not ${capacity}.`,
         );
       }
+      const competitions = priorities.map((_, level) => new Competition(level, nextTurn));
       this.#pools.set(name, {
         name,
         capacity,
         available: capacity,
         leases: new Map(),
         waiting: new Map(),
-        asking: new Map(),
-        queue: new Fifo(),
+        competitions,
+        plain: competitions.map((competition) => new Line<Ticket>(competition)),
         serving: false,
       });
     }
@@ -128,6 +135,7 @@ export class PoolSlots implements Slots {
     slots: number,
     _placement?: unknown,
     { nodeLabels, demand }: NodeNeeds = noNeeds,
+    share: Share = plainShare(key),
   ): Grant {
     const held = this.#poolOf.get(key);
     if (held !== undefined) {
@@ -149,35 +157,40 @@ export class PoolSlots implements Slots {
       const reason = `It needs a node with ${labelsText(nodeLabels)}, and this one has ${labelsText(this.#labels)}.`;
       return { kind: "unsatisfiable", reason };
     }
-    if (demand !== null) return this.#requestWith(pool, key, slots, demand);
+    const refusal = demand === null ? null : this.#refusal(demand);
+    if (refusal !== null) return { kind: "unsatisfiable", reason: refusal };
     this.#poolOf.set(key, pool);
-    if (pool.waiting.size > 0 || slots > pool.available || this.#readyIn(pool) !== null) {
-      const ticket = this.#ticket(pool, key, slots, null);
-      pool.waiting.set(key, ticket);
-      pool.queue.push(ticket);
-      return { kind: "queued" };
+    if (demand !== null) return this.#requestWith(this.#ticket(pool, key, { slots, demand, share }));
+    if (pool.waiting.size === 0 && slots <= pool.available) {
+      return { kind: "granted", lease: this.#grant(pool, key, slots) };
     }
-    return { kind: "granted", lease: this.#grant(pool, key, slots) };
+    const ticket = this.#ticket(pool, key, { slots, demand, share });
+    pool.plain[levelOf(share)]!.add(ticket);
+    // All others that could be granted have been: only this one may be.
+    if (slots <= pool.available && this.#next(pool)?.request === ticket) {
+      return { kind: "granted", lease: this.#take(ticket) };
+    }
+    return { kind: "queued" };
   }
 
-  #requestWith(pool: Pool, key: string, slots: number, demand: Demand): Grant {
-    const { totals, allowed } = this.#machine;
+  /** @returns why the machine never has what is asked for; null when it may */
+  #refusal(demand: Demand): string | null {
+    const { totals } = this.#machine;
     const missing = lacking(demand, totals);
-    if (missing.length > 0) {
-      const reason = `It needs ${amountsText(demand, missing)}, and this machine has ${amountsText(totals, missing)}.`;
-      return { kind: "unsatisfiable", reason };
-    }
-    this.#poolOf.set(key, pool);
-    const ticket = { ...this.#ticket(pool, key, slots, demand), demand };
+    if (missing.length === 0) return null;
+    return `It needs ${amountsText(demand, missing)}, and this machine has ${amountsText(totals, missing)}.`;
+  }
+
+  #requestWith(ticket: Asking): Grant {
+    const { pool, slots, demand } = ticket;
+    const { allowed } = this.#machine;
     const free = this.#machine.free();
-    pool.asking.set(key, ticket);
-    this.#lines.add(ticket);
-    // All others that could be granted have been: only this one may be.
-    if (this.#next(pool) === ticket && slots <= pool.available)
-      return { kind: "granted", lease: this.#take(pool, ticket) };
+    this.#lines.add(ticket, pool.competitions[levelOf(ticket.share)]!);
+    if (slots <= pool.available && this.#next(pool)?.request === ticket)
+      return { kind: "granted", lease: this.#take(ticket) };
     const hint = hintOf(demand, { free, allowed });
     if (hint !== null) return { kind: "queued", hint };
-    const hasSlots = slots <= pool.available && pool.waiting.size === 0;
+    const hasSlots = slots <= pool.available && plainWaiting(pool) === 0;
     return hasSlots ? { kind: "queued", hint: OTHERS_FIRST } : { kind: "queued" };
   }
 
@@ -194,17 +207,13 @@ export class PoolSlots implements Slots {
     }
     const ticket = pool.waiting.get(key);
     if (ticket !== undefined) {
-      ticket.takenBack = true;
       pool.waiting.delete(key);
-      forgetDeadTickets(pool);
-    }
-    const asking = pool.asking.get(key);
-    if (asking !== undefined) {
-      pool.asking.delete(key);
-      this.#lines.remove(asking);
+      if (isAsking(ticket)) this.#lines.remove(ticket);
+      else pool.plain[levelOf(ticket.share)]!.remove(ticket);
     }
     this.#serve(pool);
-    if (pool.waiting.size === 0 && pool.available > 0 && this.#readyIn(pool) === null) this.onFree(pool.name);
+    if (plainWaiting(pool) === 0 && pool.available > 0 && this.#readyIn(pool) === null)
+      this.onFree(pool.name);
   }
 
   /** All commands of an earlier program of this node were ended before this one began. */
@@ -239,7 +248,7 @@ export class PoolSlots implements Slots {
   spare(poolName: string): { readonly capacity: number; readonly free: number } | null {
     const pool = this.#pools.get(poolName);
     if (pool === undefined) return null;
-    const waiting = pool.waiting.size + (this.#readyIn(pool) === null ? 0 : 1);
+    const waiting = plainWaiting(pool) + (this.#readyIn(pool) === null ? 0 : 1);
     return { capacity: pool.capacity, free: waiting > 0 ? -waiting : pool.available };
   }
 
@@ -256,14 +265,14 @@ export class PoolSlots implements Slots {
         capacity: pool.capacity,
         available: pool.available,
         in_use: pool.capacity - pool.available,
-        queued: pool.waiting.size + pool.asking.size,
+        queued: pool.waiting.size,
         active: pool.leases.size,
       };
     }
     return snapshot;
   }
 
-  /** Grants from the head of the queue for as long as the head fits. */
+  /** Grants to whoever is next for as long as that one fits. */
   #serve(pool: Pool): void {
     if (!this.#lines.isEmpty || this.#isServingAll) {
       this.#serveAll();
@@ -273,31 +282,29 @@ export class PoolSlots implements Slots {
     pool.serving = true;
     try {
       for (;;) {
-        const next = this.#next(pool);
-        if (next === null || next.slots > pool.available) return;
-        this.onGranted(next.key, this.#take(pool, next));
+        const next = this.#next(pool)?.request;
+        if (next === undefined || next.slots > pool.available) return;
+        this.onGranted(next.key, this.#take(next));
       }
     } finally {
       pool.serving = false;
     }
   }
 
-  /** What is granted to one may be what others of other pools wait for: of all heads that fit, the oldest goes first. */
+  /** What is granted to one may be what others of other pools wait for: they are served in one order. */
   #serveAll(): void {
     if (this.#isServingAll) return;
     this.#isServingAll = true;
     try {
       for (;;) {
-        let oldest: { readonly pool: Pool; readonly ticket: Ticket } | null = null;
+        let first: Head<Ticket> | null = null;
         for (const pool of this.#pools.values()) {
-          if (pool.waiting.size + pool.asking.size === 0) continue;
-          const ticket = this.#next(pool);
-          if (ticket === null || ticket.slots > pool.available) continue;
-          if (oldest === null || ticket.order < oldest.ticket.order) oldest = { pool, ticket };
+          if (pool.waiting.size === 0) continue;
+          const next = this.#next(pool);
+          if (next !== null && next.request.slots <= pool.available) first = earlier(first, next);
         }
-        if (oldest === null) return;
-        const { pool, ticket } = oldest;
-        this.onGranted(ticket.key, this.#take(pool, ticket));
+        if (first === null) return;
+        this.onGranted(first.request.key, this.#take(first.request));
       }
     } finally {
       this.#isServingAll = false;
@@ -305,33 +312,43 @@ export class PoolSlots implements Slots {
   }
 
   /** The one to which the pool's slots are granted next, however many it needs. */
-  #next(pool: Pool): Ticket | null {
-    const plain = headOf(pool);
-    const ready = this.#readyIn(pool);
-    if (plain === null || ready === null) return plain ?? ready;
-    return plain.order < ready.order ? plain : ready;
+  #next(pool: Pool): Head<Ticket> | null {
+    let next: Head<Ticket> | null = this.#readyIn(pool);
+    for (const line of pool.plain) {
+      if (line.size > 0) next = earlier(next, headOf(line, this.#steadyMs));
+    }
+    return next;
   }
 
-  /** The oldest that asks for resources, and that waits for slots of the pool alone. */
-  #readyIn(pool: Pool): Asking | null {
+  /** The next that asks for resources, and that waits for slots of the pool alone. */
+  #readyIn(pool: Pool): Head<Asking> | null {
     return this.#lines.isEmpty ? null : this.#lines.ready(pool.name, this.#machine.free());
   }
 
-  #ticket(pool: Pool, key: string, slots: number, demand: Demand | null): Ticket {
-    return { key, pool: pool.name, slots, demand, order: ++this.#tickets, takenBack: false };
+  #ticket<Asked extends Demand | null>(
+    pool: Pool,
+    key: string,
+    asked: { readonly slots: number; readonly demand: Asked; readonly share: Share },
+  ): Ticket & { readonly demand: Asked } {
+    const { slots, demand, share } = asked;
+    const order = ++this.#tickets;
+    const ticket = { key, pool, slots, demand, share, order, previous: null, next: null };
+    pool.waiting.set(key, ticket);
+    return ticket;
   }
 
   /** Grants what a ticket asks for that is next. */
-  #take(pool: Pool, ticket: Ticket): Lease {
-    const { key, slots, demand } = ticket;
-    if (demand === null) {
-      pool.queue.shift();
-      pool.waiting.delete(key);
-      return this.#grant(pool, key, slots);
-    }
-    pool.asking.delete(key);
-    const given = this.#machine.reserve(key, demand);
-    this.#lines.granted(ticket as Asking, this.#machine.free());
+  #take(ticket: Ticket): Lease {
+    const { key, pool, slots, share } = ticket;
+    const level = levelOf(share);
+    pool.waiting.delete(key);
+    let given: Given | undefined;
+    if (isAsking(ticket)) {
+      given = this.#machine.reserve(key, ticket.demand);
+      this.#lines.granted(ticket, this.#machine.free());
+    } else pool.plain[level]!.granted(ticket);
+    for (const line of pool.plain) line.passedBy(level, this.#steadyMs);
+    if (!this.#lines.isEmpty) this.#lines.passedBy(level, given === undefined ? pool.name : null);
     return this.#grant(pool, key, slots, given);
   }
 
@@ -355,20 +372,18 @@ export class PoolSlots implements Slots {
   }
 }
 
-/** The first that was not taken back. */
-function headOf({ queue }: Pool): Ticket | null {
-  for (;;) {
-    const head = queue.first();
-    if (head === undefined) return null;
-    if (!head.takenBack) return head;
-    queue.shift();
-  }
+function isAsking(ticket: Ticket): ticket is Asking {
+  return ticket.demand !== null;
 }
 
-function forgetDeadTickets(pool: Pool): void {
-  if (pool.queue.size <= 2 * pool.waiting.size + DEAD_TICKETS_MIN) return;
-  pool.queue = new Fifo();
-  for (const ticket of pool.waiting.values()) pool.queue.push(ticket);
+function earlier(one: Head<Ticket> | null, other: Head<Ticket> | null): Head<Ticket> | null {
+  if (one === null || other === null) return one ?? other;
+  return compareHeads(one, other) <= 0 ? one : other;
+}
+
+/** How many wait for slots alone. */
+function plainWaiting({ plain }: Pool): number {
+  return plain.reduce((sum, { size }) => sum + size, 0);
 }
 
 /** @returns null for one that waits for slots alone */

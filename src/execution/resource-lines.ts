@@ -1,69 +1,70 @@
 // Who waits for resources of the machine, and who is next.
 //
-// - Requests that ask for the same wait in one line: first in, first out.
-// - Of lines the one goes first whose head has waited longest. While a head lacks something of the machine, younger heads that
-//   fit may overtake it, but only OVERTAKEN_MAX times at its expense: from then on what it asks for is set aside, and others
+// - Requests of one pool and priority that ask for the same wait in one line, in the order of turns (turns.ts).
+// - While the first of a line lacks something of the machine, those of other lines that fit and would come later may overtake
+//   it, but only OVERTAKEN_MAX times at its expense: from then on what it asks for is set aside, and others
 //   get what is left beside it. So a large request is not starved by small ones, and small ones seldom wait for nothing.
-// - Who has a name may have it for days: while a head lacks one, no amounts are set aside for it, but its names alone.
-// - A head that only waits for slots of its pool is overtaken by nobody in that pool (pools.ts).
+// - Who has a name may have it for days: while the first of a line lacks one, no amounts are set aside for it, but its names alone.
+// - A first one that only waits for slots of its pool is overtaken by nobody in that pool (pools.ts).
 
-import { Fifo } from "../engine/fifo.ts";
 import { claimText, type Demand, lacking, resourceKinds } from "../engine/resources.ts";
 import { type Free, freeBehind, isFree } from "./allotment.ts";
 import { areFree } from "./held-names.ts";
+import { type Competition, compareHeads, type Head, headOf, Line, type Waiting } from "./turns.ts";
 
 export const OVERTAKEN_MAX = 16;
-/** Requests that were taken back, and that a line may hold before it is worth rebuilding. */
-const DEAD_MIN = 64;
 
-export interface Waiting {
-  readonly pool: string;
-  readonly slots: number;
-  readonly demand: Demand | null;
-  /** Those that were made later have larger numbers. */
-  readonly order: number;
-  takenBack: boolean;
-}
-
-interface Line<Request extends Waiting> {
+export interface WaitingForResources extends Waiting {
+  readonly pool: { readonly name: string };
   readonly demand: Demand;
-  queue: Fifo<Request>;
-  /** Those of the queue that were not taken back. */
-  size: number;
-  /** How often its head was overtaken at its expense. */
-  overtaken: number;
 }
 
-export class ResourceLines<Request extends Waiting> {
-  readonly #lines = new Map<string, Line<Request>>();
+class ResourceLine<Request extends WaitingForResources> extends Line<Request> {
+  readonly pool: string;
+  readonly demand: Demand;
+  /** How often it was overtaken at its expense since it was last granted something. */
+  overtaken = 0;
+
+  constructor(competition: Competition, { pool, demand }: WaitingForResources) {
+    super(competition);
+    this.pool = pool.name;
+    this.demand = demand;
+  }
+}
+
+type ResourceHead<Request extends WaitingForResources> = Head<Request> & {
+  readonly line: ResourceLine<Request>;
+};
+
+export class ResourceLines<Request extends WaitingForResources> {
+  readonly #lines = new Map<string, ResourceLine<Request>>();
+  readonly #nowMs: () => number;
+
+  /** @param nowMs a clock that nobody can set */
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
 
   /** Whether nobody waits. */
   get isEmpty(): boolean {
     return this.#lines.size === 0;
   }
 
-  add(request: Request & { readonly demand: Demand }): void {
-    const { demand } = request;
+  add(request: Request, competition: Competition): void {
     const name = nameOf(request);
-    const line = this.#lines.get(name);
+    let line = this.#lines.get(name);
     if (line === undefined) {
-      const queue = new Fifo<Request>();
-      queue.push(request);
-      this.#lines.set(name, { demand, queue, size: 1, overtaken: 0 });
-    } else {
-      line.queue.push(request);
-      line.size++;
+      line = new ResourceLine(competition, request);
+      this.#lines.set(name, line);
     }
+    line.add(request);
   }
 
   /** The request waits no more: it was taken back. */
   remove(request: Request): void {
-    request.takenBack = true;
-    const line = this.#left(request);
-    if (line.queue.size <= 2 * line.size + DEAD_MIN) return;
-    const left = line.queue.tailWhile(() => true).filter(({ takenBack }) => !takenBack);
-    line.queue = new Fifo();
-    for (const one of left) line.queue.push(one);
+    const line = this.#lineOf(request);
+    line.remove(request);
+    if (line.size === 0) this.#lines.delete(nameOf(request));
   }
 
   /**
@@ -71,24 +72,34 @@ export class ResourceLines<Request extends Waiting> {
    *
    * @param free what is left behind that
    */
-  granted(request: Request & { readonly demand: Demand }, free: Free): void {
-    this.#lines.get(nameOf(request))!.queue.shift();
-    this.#left(request);
-    for (const [head, line] of this.#heads()) {
-      if (head.order > request.order) break;
+  granted(request: Request, free: Free): void {
+    for (const { request: first, line } of this.#heads()) {
+      if (first === request) break;
       if (isAtItsExpense(line.demand, request.demand, free)) line.overtaken++;
+    }
+    const line = this.#lineOf(request);
+    line.granted(request);
+    line.overtaken = 0;
+    if (line.size === 0) this.#lines.delete(nameOf(request));
+  }
+
+  /** Something of this level is granted. @param pool in which; null: what all lines could have had */
+  passedBy(level: number, pool: string | null): void {
+    for (const line of this.#lines.values()) {
+      if (pool === null || line.pool === pool) line.passedBy(level, this.#nowMs);
     }
   }
 
   /**
-   * The oldest request of a pool for which there is enough of the machine.
+   * The next request of a pool for which there is enough of the machine.
    *
    * @param free what nobody has
    */
-  ready(pool: string, free: Free): Request | null {
+  ready(pool: string, free: Free): Head<Request> | null {
     let spare = free;
-    for (const [head, { demand, overtaken }] of this.#heads()) {
-      if (head.pool === pool && isFree(demand, spare)) return head;
+    for (const head of this.#heads()) {
+      const { demand, overtaken } = head.line;
+      if (head.line.pool === pool && isFree(demand, spare)) return head;
       if (overtaken >= OVERTAKEN_MAX) spare = freeBehind(spare, demand, lacksNames(demand, free) ? 0 : 1);
     }
     return null;
@@ -99,29 +110,15 @@ export class ResourceLines<Request extends Waiting> {
     return [...this.#lines.values()].reduce((left, { demand, size }) => freeBehind(left, demand, size), free);
   }
 
-  /** The first of each line, those that have waited longest first. */
-  #heads(): readonly (readonly [Request, Line<Request>])[] {
+  /** The first of each line, in the order in which they are to be granted. */
+  #heads(): readonly ResourceHead<Request>[] {
     return [...this.#lines.values()]
-      .map((line) => [firstOf(line), line] as const)
-      .sort(([one], [other]) => one.order - other.order);
+      .map((line) => headOf(line, this.#nowMs) as ResourceHead<Request>)
+      .sort(compareHeads);
   }
 
-  #left(request: Request): Line<Request> {
-    const name = nameOf(request);
-    const line = this.#lines.get(name)!;
-    line.size--;
-    if (line.size === 0) this.#lines.delete(name);
-    else if (firstOf(line).order > request.order) line.overtaken = 0;
-    return line;
-  }
-}
-
-/** Only lines of which one waits are kept. */
-function firstOf<Request extends Waiting>({ queue }: Line<Request>): Request {
-  for (;;) {
-    const head = queue.first()!;
-    if (!head.takenBack) return head;
-    queue.shift();
+  #lineOf(request: Request): ResourceLine<Request> {
+    return this.#lines.get(nameOf(request))!;
   }
 }
 
@@ -140,8 +137,9 @@ function isAtItsExpense(demand: Demand, granted: Demand, free: Free): boolean {
   return isTaken || (named.freePorts > free.names.freePorts && granted.named.freePorts > 0);
 }
 
-function nameOf({ pool, slots, demand }: Waiting): string {
-  const { claims = [], freePorts = 0 } = demand?.named ?? {};
+function nameOf({ pool, slots, demand, share: { priority } }: WaitingForResources): string {
+  const { claims = [], freePorts = 0 } = demand.named ?? {};
   const names = claims.map((claim) => `${claimText(claim)}${claim.isShared ? "+" : ""}`);
-  return [slots, ...resourceKinds.map(({ name }) => demand?.[name]), freePorts, ...names, pool].join("\n");
+  const amounts = resourceKinds.map(({ name }) => demand[name]);
+  return [slots, ...amounts, freePorts, ...names, priority, pool.name].join("\n");
 }

@@ -29,7 +29,14 @@ function setUp(
 ) {
   let leases = 0;
   const free = new FreePorts(0, (port) => !listening.includes(port));
-  const slots = new PoolSlots(pools, () => String(++leases), {}, MACHINE, free);
+  const slots = new PoolSlots(
+    pools,
+    () => String(++leases),
+    () => 0,
+    {},
+    MACHINE,
+    free,
+  );
   const granted = new Map<string, Lease>();
   const order: string[] = [];
   const note = (key: string, lease: Lease) => {
@@ -165,7 +172,7 @@ describe("resources of the machine", () => {
     );
     assert.deepEqual(ask("s", cores(0.01)), {
       kind: "queued",
-      hint: "It waits until requests are granted that have waited longer for resources of the machine.",
+      hint: "It waits until others are granted resources of the machine that come before it.",
     });
     news();
     for (let n = 0; n < OVERTAKEN_MAX; n++) slots.release(`s${n}`);

@@ -24,6 +24,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import type { JsonObject } from "../engine/json.ts";
+import { defaultTerms } from "../engine/share.ts";
 import type { KeyedMutex } from "../lib/async.ts";
 import { isUnavailable, WorkQueue } from "../operations/work-queue.ts";
 import { withInputs } from "./inputs.ts";
@@ -274,6 +275,7 @@ export class Launcher {
       hasOwnPayload,
       configurationJson,
       trace: { traceId: run.traceId, parentSpanId: run.parentSpanId },
+      ...defaultTerms,
     });
     try {
       await submitted;

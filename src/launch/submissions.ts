@@ -1,13 +1,13 @@
 // What is submitted to the runtime itself: a manifest, or a registered bundle with inputs and configuration.
 
 import { scheduler } from "node:timers/promises";
-
 import type { Bundles } from "../bundles/bundles.ts";
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { LARGE_JSON_CHARS } from "../engine/large-json.ts";
 import { manifestProblemsText, manifestSteps } from "../engine/manifest.ts";
 import { holdsSealed } from "../engine/sealed.ts";
+import { defaultTerms } from "../engine/share.ts";
 import type { Submission } from "../engine/submission.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import { inSlices } from "../lib/slices.ts";
@@ -109,6 +109,7 @@ export async function submittedManifest(
     bundleFingerprint: null,
     hasOwnPayload: false,
     configurationJson: null,
+    ...defaultTerms,
   };
   if (manifest === given) remember(submission);
   return submission;
@@ -148,6 +149,7 @@ export async function submittedBundle(
     hasOwnPayload: false,
     // What the journal keeps has no secret in plaintext.
     configurationJson: configuration === null ? null : JSON.stringify(secrets.encrypt(configuration, paths)),
+    ...defaultTerms,
   };
 }
 

@@ -9,6 +9,7 @@ import { systemClock, systemRandomness } from "../app/clock.ts";
 import { Engine } from "../engine/engine.ts";
 import { parseManifest } from "../engine/manifest.ts";
 import { noServiceBoard } from "../engine/service-port.ts";
+import { defaultTerms } from "../engine/share.ts";
 import type { TaskStart } from "../engine/task-port.ts";
 import { PoolSlots } from "../execution/pools.ts";
 import { sqlDeadLetterRecords } from "../store/sql/dead-letters.ts";
@@ -29,7 +30,7 @@ function start(database: SqliteDatabase) {
     randomness: systemRandomness,
     journal: new SqliteJournal(database),
     runner: { start: (task) => void starts.push(task), stop: () => {}, send: () => {}, respond: () => {} },
-    slots: new PoolSlots({ default: 4 }, systemRandomness.id),
+    slots: new PoolSlots({ default: 4 }, systemRandomness.id, () => 0),
     feed: { published: () => {} },
     services: noServiceBoard,
     log: { warn: () => {}, error: () => {} },
@@ -67,6 +68,7 @@ async function runInNeed(first: Start): Promise<string> {
     hasOwnPayload: false,
     configurationJson: null,
     trace: null,
+    ...defaultTerms,
   });
   for (const { agentId, ref } of [await first.started(), await first.started()]) {
     if (agentId === "asker") {

@@ -11,6 +11,7 @@ import { credentialsOf, type NodeDoorParts, openNodeDoor } from "../../src/app/n
 import { Engine } from "../../src/engine/engine.ts";
 import { eventType } from "../../src/engine/event.ts";
 import { parseManifest } from "../../src/engine/manifest.ts";
+import { defaultTerms } from "../../src/engine/share.ts";
 import { noActions, type TaskRef, type TaskStart } from "../../src/engine/task-port.ts";
 import { PoolSlots } from "../../src/execution/pools.ts";
 import { EventStreams } from "../../src/http/core/sse.ts";
@@ -77,7 +78,7 @@ async function cluster() {
       randomness: systemRandomness,
       journal,
       runner: { start: (task) => void starts.push(task), stop: () => {}, send: () => {}, respond: () => {} },
-      slots: new PoolSlots({ default: 4 }, systemRandomness.id),
+      slots: new PoolSlots({ default: 4 }, systemRandomness.id, () => 0),
       feed,
       services: serviceRegistry,
       log: silent,
@@ -200,6 +201,7 @@ async function submitted(node: Node, manifest: Parameters<typeof parseManifest>[
     hasOwnPayload: false,
     configurationJson: null,
     trace: null,
+    ...defaultTerms,
   });
   return jobId;
 }

@@ -25,6 +25,7 @@ import { sharedWorkMutations } from "./shared-work.ts";
 import { simulatedGatewayMutations } from "./simulated-gateway.ts";
 import { storeMutations } from "./store.ts";
 import { triggerEventMutations } from "./trigger-events.ts";
+import { turnMutations } from "./turns.ts";
 
 export const mutations: readonly Mutation[] = [
   ...engineMutations,
@@ -46,6 +47,7 @@ export const mutations: readonly Mutation[] = [
   ...backupMutations,
   ...cliMutations,
   ...resourceMutations,
+  ...turnMutations,
   ...scheduleMutations,
   ...triggerEventMutations,
   ...serviceMutations,

@@ -98,8 +98,8 @@ const labels: readonly Mutation[] = [
   {
     fault: "a request is taken to a node with free slots and without its labels",
     file: "src/cluster/tasks/slots.ts",
-    search: " || !this.#couldHold(nodeId, request)) continue;",
-    replacement: ") continue;",
+    search: " && this.#couldHold(nodeId, request);",
+    replacement: ";",
     tests: SLOTS,
   },
   {

@@ -184,16 +184,12 @@ export const resourceMutations: readonly Mutation[] = [
     ".some((kind) => granted[kind] > 0)",
     ".length >= 0",
   ),
-  lines(
-    "the new head of a line is taken for overtaken as often as the last one",
-    "else if (firstOf(line).order > request.order) line.overtaken = 0;",
-    "",
-  ),
+  lines("the next one of a line is taken for overtaken as often as the last one", "line.overtaken = 0;", ""),
   pools("what a command had of the machine is never given back", "this.#machine.release(key);", ";"),
   pools(
-    "a pool does not wait for the oldest request that has its resources",
-    "if (plain === null || ready === null) return plain ?? ready;",
-    "if (plain !== null) return plain;\n    if (ready === null) return null;",
+    "a pool does not wait for a request that has its resources",
+    "let next: Head<Ticket> | null = this.#readyIn(pool);",
+    "let next: Head<Ticket> | null = plainWaiting(pool) > 0 ? null : this.#readyIn(pool);",
   ),
   pools(
     "limits that allow more are noticed by the next command that ends",
@@ -202,8 +198,8 @@ export const resourceMutations: readonly Mutation[] = [
   ),
   pools(
     "a command waits for what the machine never has",
-    "if (missing.length > 0) {\n      const reason = `It needs",
-    "if (missing.length > 9) {\n      const reason = `It needs",
+    "if (missing.length === 0) return null;",
+    "if (missing.length >= 0) return null;",
   ),
   {
     fault: "two commands have one GPU",
@@ -243,15 +239,15 @@ export const resourceMutations: readonly Mutation[] = [
   {
     fault: "a request that waits for resources is not taken to where they are free",
     file: "src/cluster/tasks/slots.ts",
-    search: "for (const pool of this.#waiting.keys()) this.#fill(this.#parts.nodeId, pool);",
+    search: "for (const pool of this.#movable.keys()) this.#fill(this.#parts.nodeId, pool);",
     replacement: "",
     tests: ["src/cluster/tasks/slots.test.ts"],
   },
   {
     fault: "a host grants slots without the resources that were asked for with them",
     file: "src/cluster/tasks/host.ts",
-    search: "          demand,\n",
-    replacement: "demand: null,",
+    search: "{ ...noNeeds, demand }",
+    replacement: "noNeeds",
     tests: ["src/cluster/tasks/cluster-tasks.test.ts"],
   },
   {

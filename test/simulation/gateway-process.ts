@@ -108,7 +108,7 @@ export class GatewayProcess {
         send: () => {},
         respond: () => {},
       },
-      slots: new PoolSlots({ default: 3 }, newId),
+      slots: new PoolSlots({ default: 3 }, newId, () => 0),
       feed: this.feed,
       services: noServiceBoard,
       log,

@@ -71,7 +71,7 @@ export class ModelNode implements Living {
     };
     const log = { warn: () => {}, error: () => {} };
     const records = this.#records();
-    this.#own = new PoolSlots({ default: SLOTS }, cluster.id);
+    this.#own = new PoolSlots({ default: SLOTS }, cluster.id, () => 0);
     this.#membership = new Membership({
       node: { nodeId, name: nodeId, version: "1", labels: {}, pools: { default: SLOTS }, totals: {} },
       records,

@@ -9,6 +9,7 @@ import assert from "node:assert/strict";
 import type { Graph, PlacementPolicy } from "../../src/engine/graph.ts";
 import { idSource } from "../../src/engine/ids.ts";
 import { parseManifest } from "../../src/engine/manifest.ts";
+import { defaultTerms } from "../../src/engine/share.ts";
 import { ModelJournal } from "./model-journal.ts";
 import { type Cluster, COMMAND_MS, LEASE_MS, ModelNode, RENEW_EVERY_MS, SLOTS } from "./model-node.ts";
 import { type Living, ModelTime } from "./model-time.ts";
@@ -149,6 +150,7 @@ class Model implements Cluster {
       hasOwnPayload: false,
       configurationJson: null,
       trace: null,
+      ...defaultTerms,
     };
     void node.engine.submit(submission).then(() => node.lostSubmissions.delete(jobId));
   }

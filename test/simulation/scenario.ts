@@ -15,6 +15,7 @@ import { isTerminal } from "../../src/engine/journal.ts";
 import type { JsonObject, JsonValue } from "../../src/engine/json.ts";
 import { limits } from "../../src/engine/limits.ts";
 import { manifestProblemsText, parseManifest } from "../../src/engine/manifest.ts";
+import { defaultTerms } from "../../src/engine/share.ts";
 import { parse } from "./checker.ts";
 import { randomScenario, type Scenario } from "./graphs.ts";
 import { type Counts, countStored } from "./kinds.ts";
@@ -208,6 +209,7 @@ function submit(world: World, client: Client): void {
       hasOwnPayload: false,
       configurationJson: null,
       trace: null,
+      ...defaultTerms,
     })
     .then(
       () => {

@@ -30,7 +30,7 @@ export function resourcesOf(nodeId: string): JsonObject {
 }
 
 export function simSlots(poolSlots: number, newId: () => string, counts: Counts): PoolSlots {
-  const slots = new PoolSlots({ default: poolSlots }, newId, {}, MACHINE);
+  const slots = new PoolSlots({ default: poolSlots }, newId, () => 0, {}, MACHINE);
   const request = slots.request.bind(slots);
   slots.request = (...asked) => {
     const grant = request(...asked);

@@ -209,7 +209,7 @@ export async function coreOf(program: TestProgram) {
     failDamaged: (jobId, owner, render) => real.failDamaged(jobId, owner, render),
   };
   const log = { warn: () => {}, error: () => {} };
-  const slots = new PoolSlots({ default: 4 }, systemRandomness.id);
+  const slots = new PoolSlots({ default: 4 }, systemRandomness.id, () => 0);
   const engine = new Engine({
     owner: program.owner,
     clock: systemClock,

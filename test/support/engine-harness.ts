@@ -9,6 +9,7 @@ import { manifestProblemsText, parseManifest } from "../../src/engine/manifest.t
 import type { Envelope } from "../../src/engine/message.ts";
 import type { Clock, Feed, Slots } from "../../src/engine/ports.ts";
 import type { ServiceBoard } from "../../src/engine/service-port.ts";
+import { defaultTerms } from "../../src/engine/share.ts";
 import type { Submission } from "../../src/engine/submission.ts";
 import {
   type CommandResult,
@@ -78,7 +79,11 @@ export class EngineHarness {
 
   #newSlots(): PoolSlots {
     let n = 0;
-    const slots = new PoolSlots({ default: this.#slotCount }, () => `${this.#lives}-${++n}`);
+    const slots = new PoolSlots(
+      { default: this.#slotCount },
+      () => `${this.#lives}-${++n}`,
+      () => 0,
+    );
     const { endOfFormer } = this;
     return endOfFormer === null ? slots : Object.assign(slots, { endOfFormer });
   }
@@ -220,6 +225,11 @@ export class EngineHarness {
     return this.#submit({ ...submissionOf(manifest), identity });
   }
 
+  /** The same with more than a manifest. */
+  submitWith(manifest: JsonObject, more: Partial<Submission>): Promise<string> {
+    return this.#submit({ ...submissionOf(manifest), ...more });
+  }
+
   async #submit(submission: Submission): Promise<string> {
     const submitted = this.engine.submit(submission);
     submitted.catch(() => {});
@@ -302,6 +312,7 @@ export function submissionOf(manifest: JsonObject): Submission {
     hasOwnPayload: false,
     configurationJson: null,
     trace: null,
+    ...defaultTerms,
   };
 }
 

@@ -9,6 +9,7 @@ import { Bundles } from "../../src/bundles/bundles.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { noServiceBoard } from "../../src/engine/service-port.ts";
+import { defaultTerms } from "../../src/engine/share.ts";
 import {
   type ArtifactRecord,
   noActions,
@@ -61,7 +62,7 @@ export async function startGateway() {
     nowMs: systemClock.nowMs,
   });
   const starts: TaskStart[] = [];
-  const slots = new PoolSlots({ default: 4 }, systemRandomness.id);
+  const slots = new PoolSlots({ default: 4 }, systemRandomness.id, () => 0);
   const engine = new Engine({
     owner: "test",
     clock: systemClock,
@@ -182,6 +183,7 @@ export async function startGateway() {
         hasOwnPayload: false,
         configurationJson: null,
         trace: null,
+        ...defaultTerms,
       });
     },
 

@@ -50,6 +50,15 @@ export function journalContract(name: string, open: () => Promise<JournalUnderTe
       assert.deepEqual(image.tasks, first.tasks);
     });
 
+    test("a job has the priority that it was given last", async ({ journal }) => {
+      await journal.commit([changes(), changes({ jobId: "g-2", priority: "low" })]);
+      await journal.commit([next(1, { priority: "normal" })]);
+      await journal.commit([next(2)]);
+      const terms = async (jobId: string) => (await journal.load(jobId))?.insert;
+      assert.deepEqual([(await terms("g-1"))?.priority, (await terms("g-2"))?.priority], ["normal", "low"]);
+      assert.equal((await terms("g-1"))?.weight, 7);
+    });
+
     test("a job that never was is null", async ({ journal }) => {
       assert.equal(await journal.load("nobody"), null);
     });

@@ -34,6 +34,8 @@ export function changes(given: Partial<JobChanges> = {}): JobChanges {
       definitionId: null,
       configurationJson: '{"b":2}',
       trace: { traceId: "0af7651916cd43dd8448eb211c80319c", parentSpanId: "b7ad6b7169203331" },
+      priority: "high",
+      weight: 7,
     },
     progress: progress({ eventSeq: firstEventSeq - 1 + eventLines.length }),
     agents: [],
@@ -49,6 +51,7 @@ export function changes(given: Partial<JobChanges> = {}): JobChanges {
     deadLettersRetried: [],
     humanRequests: [],
     artifacts: [],
+    priority: null,
     isHandedOver: false,
     ...given,
   };

@@ -20,7 +20,7 @@ import { FREE_OWNER, isTerminal } from "../../src/engine/journal.ts";
 import type { Message } from "../../src/engine/message.ts";
 
 export interface StoredJob {
-  readonly insert: JobInsert;
+  insert: JobInsert;
   owner: string;
   epoch: number;
   revision: number;
@@ -141,6 +141,7 @@ export class MemoryJournal implements Journal {
     for (const task of changes.tasks) job.tasks.set(task.taskSeq, task);
     for (const seq of changes.tasksRemoved) job.tasks.delete(seq);
     if (isTerminal(changes.progress.status)) clearWork(job);
+    if (changes.priority !== null) job.insert = { ...job.insert, priority: changes.priority };
     if (changes.isHandedOver) job.owner = FREE_OWNER;
   }
 

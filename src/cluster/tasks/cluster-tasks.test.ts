@@ -216,7 +216,13 @@ class SimNode implements Living {
       soon: (run) => void time.plan(0, life, run),
     };
     let lease = 0;
-    this.#own = new PoolSlots({ default: this.#capacity }, () => String(++lease), this.labels, MACHINE);
+    this.#own = new PoolSlots(
+      { default: this.#capacity },
+      () => String(++lease),
+      () => 0,
+      this.labels,
+      MACHINE,
+    );
     const owner = this.owner;
     const engine = this.#engine(life);
     this.tasks = clusterTasks({

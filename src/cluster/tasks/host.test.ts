@@ -4,6 +4,7 @@ import { Timeline } from "../../../test/simulation/timeline.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import type { Envelope } from "../../engine/message.ts";
 import type { Amounts } from "../../engine/resources.ts";
+import type { Share } from "../../engine/share.ts";
 import { noActions, type TaskOutcome, type TaskRef, type TaskStart } from "../../engine/task-port.ts";
 import { PoolSlots } from "../../execution/pools.ts";
 import { TaskHost } from "./host.ts";
@@ -72,7 +73,11 @@ function started(leaseMs = LEASE_MS, ownLeaseLeftMs = () => leaseMs) {
     after: (delayMs: number, run: () => void) => time.plan(delayMs, null, run),
     soon: (run: () => void) => void time.plan(0, null, run),
   };
-  const slots = new PoolSlots({ default: 2, gpu: 3 }, () => "1");
+  const slots = new PoolSlots(
+    { default: 2, gpu: 3 },
+    () => "1",
+    () => 0,
+  );
   const stopped: TaskRef[] = [];
   const graces: (number | undefined)[] = [];
   const runner = {
@@ -255,6 +260,31 @@ test("a request whose resources cannot be read is refused, and so placed elsewhe
   }
   assert.ok(!owner.isClosed);
   assert.equal(slots.snapshot().default?.in_use, 1);
+});
+
+test("slots are granted by the shares that owners tell; one that tells none that can be read has a usual one", () => {
+  const { owner, slots, host } = started();
+  owner.send({ kind: "request", key: "j/2/1", number: 1, pool: "default", slots: 1 });
+  const shares = [
+    undefined,
+    { job: "j", priority: "urgent", weight: 1 } as unknown as Share,
+    { job: "j", priority: "high", weight: 101 } as const,
+    { job: "one", priority: "normal", weight: 1 } as const,
+    { job: "one", priority: "high", weight: 1 } as const,
+  ];
+  for (const [n, share] of shares.entries()) {
+    const request = { kind: "request", key: `j/${n + 3}/1`, number: 1, pool: "default", slots: 1 } as const;
+    owner.send(share === undefined ? request : { ...request, share });
+  }
+  owner.take();
+  assert.equal(slots.snapshot().default?.queued, 5);
+  const granted: string[] = [];
+  slots.onGranted = (key) => {
+    granted.push(key.split("/").at(-2)!);
+    if (granted.length < 5) slots.release(key);
+  };
+  host.taskEnded(ref, { kind: "interrupted", reason: "stopped" });
+  assert.deepEqual(granted, ["7", "3", "6", "4", "5"]);
 });
 
 test("a node that has no lease yet takes no owner", () => {

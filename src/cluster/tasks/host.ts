@@ -7,7 +7,15 @@
 // - A session goes on over a new connection, with the messages that the other end has missed (link.ts).
 
 import type { DeclaredOutput } from "../../engine/graph.ts";
-import { type Clock, type EngineLog, noNeeds, type Slots, slotsKey } from "../../engine/ports.ts";
+import {
+  type Clock,
+  type EngineLog,
+  noNeeds,
+  parseSlotsKey,
+  type Slots,
+  slotsKey,
+} from "../../engine/ports.ts";
+import { plainShare } from "../../engine/share.ts";
 import type {
   Lease,
   RunningAttempt,
@@ -28,6 +36,7 @@ import {
   type Hello,
   numberIn,
   type Pong,
+  shareIn,
   type ToHost,
   type ToOwner,
 } from "./messages.ts";
@@ -339,17 +348,21 @@ export class TaskHost implements TaskListener {
     const { runner, slots } = this.#parts;
     switch (message.kind) {
       case "request": {
-        const { key, number, pool } = message;
+        const { key, number, pool, share } = message;
         const demand = message.demand === undefined ? null : demandIn(message.demand);
         session.keys.set(key, number);
         if (this.#drainUntilMs !== null || (demand === null && message.demand !== undefined)) {
           this.#refuse(session, key);
           return;
         }
-        const grant = slots.request(foreignKey(session, key), pool, message.slots, "here", {
-          ...noNeeds,
-          demand,
-        });
+        const grant = slots.request(
+          foreignKey(session, key),
+          pool,
+          message.slots,
+          "here",
+          { ...noNeeds, demand },
+          (share === undefined ? null : shareIn(share)) ?? plainShare(parseSlotsKey(key).jobId),
+        );
         if (grant.kind === "queued") session.waiting.add(key);
         else if (grant.kind === "granted") this.granted(foreignKey(session, key), grant.lease);
         else if (grant.kind === "unsatisfiable") {

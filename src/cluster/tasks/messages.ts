@@ -9,6 +9,7 @@
 import type { DeclaredOutput } from "../../engine/graph.ts";
 import type { Envelope } from "../../engine/message.ts";
 import { type Claim, claimKinds, type Demand, type NamedDemand } from "../../engine/resources.ts";
+import { priorities, type Share, WEIGHT_MAX } from "../../engine/share.ts";
 import type {
   Lease,
   TaskEvent,
@@ -30,6 +31,8 @@ export type ToHost =
       readonly slots: number;
       /** Of the node's resources. */
       readonly demand?: Demand;
+      /** Absent from a program that knows none. */
+      readonly share?: Share;
     }
   | { readonly kind: "release"; readonly key: string }
   | { readonly kind: "start"; readonly task: TaskStart; readonly outputs: readonly DeclaredOutput[] }
@@ -114,4 +117,12 @@ function isNamedDemand({ claims, freePorts }: NamedDemand): boolean {
   const isClaim = ({ kind, name, isShared }: Claim) =>
     claimKinds.includes(kind) && typeof name === "string" && typeof isShared === "boolean";
   return isAmount(freePorts) && Array.isArray(claims) && claims.every(isClaim);
+}
+
+/** A share in a message. @returns null when another version of the program has sent what is none to this one */
+export function shareIn({ job, priority, weight }: Share): Share | null {
+  const isWeight = Number.isInteger(weight) && weight >= 1 && weight <= WEIGHT_MAX;
+  return typeof job === "string" && priorities.includes(priority) && isWeight
+    ? { job, priority, weight }
+    : null;
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Timeline } from "../../../test/simulation/timeline.ts";
+import { plainShare } from "../../engine/share.ts";
 import {
   noActions,
   type TaskListener,
@@ -52,7 +53,7 @@ function started(ownLeaseLeftMs = 15_000, engine: Partial<TaskListener> = {}) {
   );
   const ref: TaskRef = { jobId: "j", taskSeq: 1, attempt: 1 };
   const lease = { leaseId: "l", pool: "default", slots: 1, node: "h" };
-  peers.request("h", "j/1/1", "default", 1, null);
+  peers.request("h", "j/1/1", { pool: "default", slots: 1, demand: null, share: plainShare("j") });
   connection.onFrame({ host: "h/1", received: 0 });
   connection.onFrame({ seq: 1, received: 1, message: { kind: "granted", key: "j/1/1", number: 1, lease } });
   peers.start("h", { ref, lease } as TaskStart);

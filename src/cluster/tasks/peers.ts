@@ -11,6 +11,7 @@ import type { DeclaredOutput } from "../../engine/graph.ts";
 import type { Envelope } from "../../engine/message.ts";
 import { type Clock, type EngineLog, slotsKey } from "../../engine/ports.ts";
 import type { Demand } from "../../engine/resources.ts";
+import type { Share } from "../../engine/share.ts";
 import type { Lease, TaskListener, TaskRef, TaskStart } from "../../engine/task-port.ts";
 import { type Frame, Link, WrongFrame } from "./link.ts";
 import {
@@ -47,6 +48,13 @@ export interface PeerSlots {
   free(nodeId: string, pools: Readonly<Record<string, number>>): void;
   /** The session is lost: these keys wait for nothing any more. */
   lost(nodeId: string, keys: readonly string[]): void;
+}
+
+export interface AskedSlots {
+  readonly pool: string;
+  readonly slots: number;
+  readonly demand: Demand | null;
+  readonly share: Share;
 }
 
 interface Session {
@@ -90,11 +98,11 @@ export class TaskPeers {
     this.#sessionWith(nodeId);
   }
 
-  request(nodeId: string, key: string, pool: string, slots: number, demand: Demand | null): void {
+  request(nodeId: string, key: string, { pool, slots, demand, share }: AskedSlots): void {
     const session = this.#sessionWith(nodeId);
     const number = ++session.requests;
     session.waiting.set(key, number);
-    const asked = { kind: "request", key, number, pool, slots } as const;
+    const asked = { kind: "request", key, number, pool, slots, share } as const;
     this.#send(session, demand === null ? asked : { ...asked, demand });
   }
 

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, mock, test } from "node:test";
 import type { Labels } from "../../engine/labels.ts";
+import { noNeeds } from "../../engine/ports.ts";
 import type { Claim } from "../../engine/resources.ts";
+import type { Priority, Share } from "../../engine/share.ts";
 import { noMachine } from "../../execution/allotment.ts";
 import { HeldNames } from "../../execution/held-names.ts";
 import { PoolSlots } from "../../execution/pools.ts";
@@ -13,10 +15,16 @@ const labelled = (nodeLabels: Labels) => ({ nodeLabels, demand: null });
 function cluster(slots: number, cpuMillis = 0) {
   let leases = 0;
   const labels = { zone: "a" };
-  const own = new PoolSlots({ default: slots, io: slots }, () => String(++leases), labels, {
-    ...noMachine,
-    cpuCores: cpuMillis / 1_000,
-  });
+  const own = new PoolSlots(
+    { default: slots, io: slots },
+    () => String(++leases),
+    () => 0,
+    labels,
+    {
+      ...noMachine,
+      cpuCores: cpuMillis / 1_000,
+    },
+  );
   const asked: string[] = [];
   const granted: string[] = [];
   const peers = {
@@ -332,4 +340,21 @@ describe("a request for resources of a machine", () => {
     assert.equal(under.nodes.request("b", "default", 1, "spread").kind, "queued");
     assert.equal(under.news()[0]?.[0], `b at ${place.slice(5)}`);
   });
+});
+
+test("requests are taken to free slots by priority and by turns of their jobs", () => {
+  const { nodes, others, news } = cluster(1);
+  others(0);
+  const share = (job: string, weight = 1, priority: Priority = "normal") => ({ job, priority, weight });
+  const ask = (key: string, by: Share) => nodes.request(key, "default", 1, "local", noNeeds, by);
+  ask("runs", share("a"));
+  for (let n = 0; n < 9; n++) ask(`a${n}`, share("a", 2));
+  ask("b0", share("b"));
+  ask("c0", share("c", 1, "high"));
+  news();
+  nodes.free("n0", { default: 4 });
+  assert.deepEqual(
+    news()[0],
+    ["c0", "a0", "a1", "b0"].map((key) => `${key} at n0`),
+  );
 });

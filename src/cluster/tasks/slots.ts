@@ -1,8 +1,8 @@
 // The slots of the cluster, as the engine of one node sees them: its own pools, and those of other nodes.
 //
-// - Each node grants its own slots in the order in which they are asked for, by whatever node (src/execution/pools.ts).
-// - A request waits at one node. When another one has slots for which nothing waits, the oldest request that fits is taken
-//   back and made there.
+// - Each node grants its own slots in its own order, by whatever node they are asked for (src/execution/pools.ts).
+// - A request waits at one node. When another one has slots for which nothing waits, a request that fits is taken back and
+//   made there: of the highest priority, and of the job whose turn it is (src/execution/turns.ts).
 // - A request that no living node can ever grant waits for one that can, if the cluster has had such a node, or if it asks
 //   for labels; else it is unsatisfiable.
 // - A request that must stay ("here") is this node's alone.
@@ -13,10 +13,12 @@ import type { PlacementPolicy } from "../../engine/graph.ts";
 import { hasLabels, type Labels, labelsText, noLabels } from "../../engine/labels.ts";
 import { type Grant, type NodeNeeds, noNeeds, type Slots } from "../../engine/ports.ts";
 import { type Amounts, demandText, isThere, without } from "../../engine/resources.ts";
+import { plainShare, priorities, type Share } from "../../engine/share.ts";
 import type { Lease } from "../../engine/task-port.ts";
 import { type Free, freeBehind, isFree, missingText } from "../../execution/allotment.ts";
 import { HeldNames } from "../../execution/held-names.ts";
 import { amountsOf } from "../../execution/machine-resources.ts";
+import { Competition, Line, levelOf } from "../../execution/turns.ts";
 import { isReady, type NodeRecord, type NodeResources } from "../nodes.ts";
 import type { PeerSlots, TaskPeers } from "./peers.ts";
 import { type Candidate, choose } from "./placement.ts";
@@ -93,12 +95,18 @@ interface Request {
   readonly slots: number;
   readonly placement: Where;
   readonly needs: NodeNeeds;
+  readonly share: Share;
+  readonly order: number;
   /** Where it waits, or has its slots; null while no node can grant it. */
   nodeId: string | null;
   /** Whether its node had so many free slots when it was asked: the grant is under way, if no other node was faster. */
   isExpected: boolean;
   /** What it waits for there beside slots. */
   hint: string | undefined;
+  /** Whether it waits and may be moved. */
+  isMovable: boolean;
+  previous: Request | null;
+  next: Request | null;
 }
 
 interface Estimate {
@@ -118,25 +126,43 @@ export class ClusterSlots implements Slots, PeerSlots {
   onGranted: (key: string, lease: Lease) => void = () => {};
   readonly #parts: ClusterSlotsParts;
   readonly #requests = new Map<string, Request>();
-  /** Those that wait and may be moved, by pool, in the order in which they were made. */
-  readonly #waiting = new Map<string, Map<string, Request>>();
+  /** Those that may be moved, by pool: lines of the priorities, the highest first. */
+  readonly #movable = new Map<string, readonly Line<Request>[]>();
   /** The other nodes, those that were asked longest ago first: they are chosen among equals. */
   readonly #nodes = new Map<string, Other>();
+
+  #turns = 0;
+  #orders = 0;
 
   constructor(parts: ClusterSlotsParts) {
     this.#parts = parts;
   }
 
-  request(key: string, pool: string, slots: number, placement: Where, needs: NodeNeeds = noNeeds): Grant {
+  request(
+    key: string,
+    pool: string,
+    slots: number,
+    placement: Where,
+    needs: NodeNeeds = noNeeds,
+    share: Share = plainShare(key),
+  ): Grant {
     const known = this.#requests.get(key);
     if (known !== undefined && known.nodeId !== this.#parts.nodeId) return { kind: "queued" };
-    if (known !== undefined || placement === "here") return this.#requestHere(key, pool, slots, needs);
-    const asked = { key, pool, slots, placement, needs };
-    const request: Request = { ...asked, nodeId: null, isExpected: false, hint: undefined };
+    const request: Request = {
+      ...{ key, pool, slots, placement, needs, share },
+      order: ++this.#orders,
+      nodeId: null,
+      isExpected: false,
+      hint: undefined,
+      isMovable: false,
+      previous: null,
+      next: null,
+    };
+    if (known !== undefined || placement === "here") return this.#requestHere(request);
     const place = this.#place(request);
-    if (place === null && !this.#mayCome(request)) return this.#requestHere(key, pool, slots, needs);
+    if (place === null && !this.#mayCome(request)) return this.#requestHere(request);
     this.#requests.set(key, request);
-    this.#waitingIn(pool).set(key, request);
+    this.#setMovable(request, true);
     const lease = place === null ? null : this.#make(request, place);
     if (lease !== null) return { kind: "granted", lease };
     for (const nodeId of this.#nodes.keys()) this.#parts.peers.know(nodeId);
@@ -145,16 +171,11 @@ export class ClusterSlots implements Slots, PeerSlots {
     return hint === undefined ? { kind: "queued" } : { kind: "queued", hint };
   }
 
-  #requestHere(key: string, pool: string, slots: number, needs: NodeNeeds): Grant {
-    const grant = this.#parts.own.request(key, pool, slots, "here", needs);
+  #requestHere(request: Request): Grant {
+    const { key, pool, slots, needs, share } = request;
+    const grant = this.#parts.own.request(key, pool, slots, "here", needs, share);
     if (grant.kind !== "unsatisfiable") {
-      const own = {
-        placement: "here",
-        nodeId: this.#parts.nodeId,
-        isExpected: false,
-        hint: undefined,
-      } as const;
-      this.#requests.set(key, { key, pool, slots, needs, ...own });
+      this.#requests.set(key, { ...request, placement: "here", nodeId: this.#parts.nodeId });
     }
     return grant;
   }
@@ -171,7 +192,7 @@ export class ClusterSlots implements Slots, PeerSlots {
     const request = this.#requests.get(key);
     if (request === undefined) return;
     this.#requests.delete(key);
-    this.#waiting.get(request.pool)?.delete(key);
+    this.#setMovable(request, false);
     this.#takeBack(request);
   }
 
@@ -192,11 +213,10 @@ export class ClusterSlots implements Slots, PeerSlots {
       const resources = machine === null ? null : { ...machine };
       this.#nodes.set(nodeId, { isReady, labels, pools: new Map(estimates), machine: resources });
     }
-    for (const waiting of this.#waiting.values())
-      for (const request of waiting.values()) request.isExpected = false;
+    for (const request of this.#requests.values()) request.isExpected = false;
     for (const [nodeId, { pools }] of this.#nodes) for (const pool of pools.keys()) this.#fill(nodeId, pool);
     // Resources of this machine may be free without slots of the same pool having become free.
-    for (const pool of this.#waiting.keys()) this.#fill(this.#parts.nodeId, pool);
+    for (const pool of this.#movable.keys()) this.#fill(this.#parts.nodeId, pool);
   }
 
   /** Slots of this node's own pool are free, and nothing waits for them. */
@@ -208,7 +228,7 @@ export class ClusterSlots implements Slots, PeerSlots {
   granted(key: string, lease: Lease): void {
     const request = this.#requests.get(key);
     if (request === undefined) return;
-    this.#waiting.get(request.pool)?.delete(key);
+    this.#setMovable(request, false);
     this.onGranted(key, lease);
   }
 
@@ -252,7 +272,7 @@ export class ClusterSlots implements Slots, PeerSlots {
 
   /** Makes the request at a node. @returns its lease, when it is granted at once */
   #make(request: Request, nodeId: string): Lease | null {
-    const { key, pool, slots, needs } = request;
+    const { key, pool, slots, needs, share } = request;
     const { demand } = needs;
     request.nodeId = nodeId;
     if (nodeId !== this.#parts.nodeId) {
@@ -267,14 +287,14 @@ export class ClusterSlots implements Slots, PeerSlots {
       if (known !== undefined) known.free -= slots;
       if (node?.machine != null && demand !== null)
         node.machine.free = freeBehind(node.machine.free, demand, 1);
-      this.#parts.peers.request(nodeId, key, pool, slots, demand);
+      this.#parts.peers.request(nodeId, key, { pool, slots, demand, share });
       return null;
     }
     request.isExpected = false;
-    const grant = this.#parts.own.request(key, pool, slots, "here", needs);
+    const grant = this.#parts.own.request(key, pool, slots, "here", needs, share);
     request.hint = grant.kind === "queued" ? grant.hint : undefined;
     if (grant.kind !== "granted") return null;
-    this.#waiting.get(pool)?.delete(key);
+    this.#setMovable(request, false);
     return grant.lease;
   }
 
@@ -283,19 +303,26 @@ export class ClusterSlots implements Slots, PeerSlots {
     else if (nodeId !== null) this.#parts.peers.release(nodeId, key);
   }
 
-  /** Takes the oldest requests that wait elsewhere to a node that has slots for which nothing waits. */
+  /** Takes requests that wait elsewhere to a node that has slots for which nothing waits. */
   #fill(nodeId: string, pool: string): void {
     let free = this.#freeAt(nodeId, pool);
-    for (const request of this.#waiting.get(pool)?.values() ?? []) {
-      if (free <= 0) return;
-      if (request.nodeId === nodeId || request.isExpected) continue;
-      if (!this.#hasResources(nodeId, request) || !this.#couldHold(nodeId, request)) continue;
-      if (request.slots > free) return;
-      this.#takeBack(request);
-      const lease = this.#make(request, nodeId);
-      if (lease !== null) this.onGranted(request.key, lease);
-      free = this.#freeAt(nodeId, pool);
+    for (const line of this.#movable.get(pool) ?? []) {
+      while (free > 0) {
+        const request = line.find((one) => this.#canMove(one, nodeId));
+        if (request === null) break;
+        if (request.slots > free) return;
+        line.charge(request);
+        this.#takeBack(request);
+        const lease = this.#make(request, nodeId);
+        if (lease !== null) this.onGranted(request.key, lease);
+        free = this.#freeAt(nodeId, pool);
+      }
     }
+  }
+
+  #canMove(request: Request, nodeId: string): boolean {
+    if (request.nodeId === nodeId || request.isExpected) return false;
+    return this.#hasResources(nodeId, request) && this.#couldHold(nodeId, request);
   }
 
   #freeAt(nodeId: string, pool: string): number {
@@ -363,13 +390,19 @@ export class ClusterSlots implements Slots, PeerSlots {
     );
   }
 
-  #waitingIn(pool: string): Map<string, Request> {
-    let waiting = this.#waiting.get(pool);
-    if (waiting === undefined) {
-      waiting = new Map();
-      this.#waiting.set(pool, waiting);
+  #setMovable(request: Request, isMovable: boolean): void {
+    if (request.isMovable === isMovable) return;
+    request.isMovable = isMovable;
+    const { pool, share } = request;
+    let lines = this.#movable.get(pool);
+    if (lines === undefined) {
+      const competition = (level: number) => new Competition(level, () => ++this.#turns);
+      lines = priorities.map((_, level) => new Line<Request>(competition(level))).reverse();
+      this.#movable.set(pool, lines);
     }
-    return waiting;
+    const line = lines.at(-1 - levelOf(share))!;
+    if (isMovable) line.add(request);
+    else line.remove(request);
   }
 }
 

@@ -7,6 +7,7 @@
 import type { DeadLetterRecord, DeadLetterRetry, HumanRequest } from "../journal.ts";
 import type { Envelope } from "../message.ts";
 import type { ServiceNews } from "../service-port.ts";
+import type { Priority } from "../share.ts";
 import type { ArtifactRecord, TaskRef, TaskStart } from "../task-port.ts";
 
 /** What may happen outside only after the batch is on disk. */
@@ -39,6 +40,8 @@ export interface Draft {
   readonly humanRequests: Map<number, HumanRequest>;
   readonly artifacts: ArtifactRecord[];
   readonly effects: Effects;
+  /** Its new priority; null: the one that it had. */
+  priority: Priority | null;
   /** Whether the job is another's once this is on disk (handover.ts). */
   isLast: boolean;
 }
@@ -58,6 +61,7 @@ export function newDraft(): Draft {
     humanRequests: new Map(),
     artifacts: [],
     effects: { starts: [], stops: [], sends: [], responses: [], services: [] },
+    priority: null,
     isLast: false,
   };
 }

@@ -17,6 +17,7 @@ import { idSource } from "../ids.ts";
 import type { JsonObject } from "../json.ts";
 import { manifestProblemsText, parseManifest } from "../manifest.ts";
 import { parseSlotsKey, slotsKey } from "../ports.ts";
+import { defaultTerms } from "../share.ts";
 import { submittedJob } from "../submission.ts";
 import { noActions, type TaskOutcome, type TaskStart, type WorkerActions } from "../task-port.ts";
 import { TimerQueue } from "../timers.ts";
@@ -211,6 +212,7 @@ class Driver {
         hasOwnPayload: false,
         configurationJson: null,
         trace: null,
+        ...defaultTerms,
       },
       this.#context,
     );
@@ -239,7 +241,7 @@ class Driver {
   }
 
   #newContext(owner: string): JobContext {
-    const slots = new PoolSlots({ default: 2 }, this.#id);
+    const slots = new PoolSlots({ default: 2 }, this.#id, () => 0);
     slots.onGranted = (key, lease) => {
       if (!slotsGranted(this.#job, parseSlotsKey(key), lease)) slots.release(key);
     };

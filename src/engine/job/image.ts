@@ -66,6 +66,7 @@ export function takePart(job: Job): JobPart {
     deadLettersRetried: draft.deadLettersRetried,
     humanRequests: [...draft.humanRequests.values()],
     artifacts: draft.artifacts,
+    priority: draft.priority,
     isHandedOver: draft.isLast,
   };
   job.revision++;

@@ -18,6 +18,7 @@ import { type HumanRequest, isTerminal, type JobInsert, type JobStatus } from ".
 import type { JsonValue } from "../json.ts";
 import type { Message } from "../message.ts";
 import type { Clock, Randomness, Slots } from "../ports.ts";
+import type { Share } from "../share.ts";
 import { newTally, type Tally } from "../tally.ts";
 import type { TaskKind, TaskRef, TaskState } from "../task-port.ts";
 import type { TimerQueue } from "../timers.ts";
@@ -73,6 +74,8 @@ interface CountedJobState {
 
 export interface JobState extends JobIdentity, StoredJobState, CountedJobState {
   readonly runId: string;
+  /** With which its commands ask for slots. */
+  share: Share;
   /** What workers and messages are told as the job's id. */
   readonly publicJobId: string;
   /** Whether the graph declares services. */
@@ -182,13 +185,15 @@ export function newJob(
   context: JobContext,
   agents: AgentState[] = graph.nodes.map(newAgent),
 ): Job {
+  const publicJobId = insert.definitionId ?? jobId;
   return {
     jobId,
     epoch,
     insert,
     graph,
     runId: insert.runId,
-    publicJobId: insert.definitionId ?? jobId,
+    publicJobId,
+    share: { job: publicJobId, priority: insert.priority, weight: insert.weight },
     hasServices: graph.services.length > 0 || graph.nodes.some(({ services }) => services.length > 0),
     agents,
     tasks: new Map(),

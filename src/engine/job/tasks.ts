@@ -9,6 +9,7 @@ import type { FailureCode } from "../failure-catalogue.ts";
 import { type GraphNode, isLongLived } from "../graph.ts";
 import { type Message, messageId, toEnvelope } from "../message.ts";
 import { slotsKey } from "../ports.ts";
+import type { Priority } from "../share.ts";
 import type { Lease, TaskKind, TaskOutcome, TaskRef, TaskState } from "../task-port.ts";
 import { attemptSpan, traceparent } from "../trace.ts";
 import { addEvent } from "./history.ts";
@@ -69,7 +70,7 @@ export function requestSlots(job: Job, task: Task): void {
   // that lasts.
   const isOffering = services.length > 0 || (config.longLived && job.graph.services.length > 0);
   const placement = isOffering ? "here" : job.graph.placementPolicy;
-  const grant = job.context.slots.request(slotsKey(ref), pool, slots, placement, config);
+  const grant = job.context.slots.request(slotsKey(ref), pool, slots, placement, config, job.share);
   const asked = { task: task.seq, attempt: ref.attempt, pool, slots };
   const hint = grant.kind === "queued" ? grant.hint : undefined;
   task.waitsFor = hint ?? null;
@@ -235,6 +236,19 @@ export function abandon(job: Job, task: Task): void {
     releaseLease(job, task, task.state, "cancelled");
   } else withdrawRequest(job, task);
   removeTask(job, task);
+}
+
+/** What waits for slots asks for them again, with the new priority. */
+export function prioritize(job: Job, priority: Priority): void {
+  if (job.share.priority === priority) return;
+  job.share = { ...job.share, priority };
+  job.draft.priority = priority;
+  if (job.status !== "running") return;
+  for (const task of [...job.tasks.values()]) {
+    if (task.state.kind !== "queued") continue;
+    withdrawRequest(job, task);
+    requestSlots(job, task);
+  }
 }
 
 /** Takes a waiting request back, so that a paused job is granted nothing. */

@@ -38,8 +38,8 @@ export function meteredSlots(slots: Slots, meter: RuntimeMeter, watch: Stopwatch
   const waitingSinceMs = new Map<string, number>();
   const metered: Slots = {
     onGranted: () => {},
-    request(key, pool, count, placement, needs) {
-      const grant = slots.request(key, pool, count, placement, needs);
+    request(key, pool, ...asked) {
+      const grant = slots.request(key, pool, ...asked);
       if (grant.kind === "granted") meter.leaseGranted(pool, 0);
       else if (grant.kind === "queued") waitingSinceMs.set(key, watch());
       return grant;

@@ -7,6 +7,7 @@ import { aggregator, executor, graph, router } from "../../../test/support/graph
 import { eventType } from "../../engine/event.ts";
 import type { JsonObject, JsonValue } from "../../engine/json.ts";
 import { parseManifest } from "../../engine/manifest.ts";
+import { defaultTerms } from "../../engine/share.ts";
 import { toHumanView } from "./human.ts";
 import { isOfAgent, parseEvent } from "./line.ts";
 import { type LogRecord, toLog } from "./logs.ts";
@@ -32,6 +33,7 @@ async function launch(h: EngineHarness, manifest: JsonObject): Promise<void> {
       hasOwnPayload: false,
       configurationJson: null,
       trace: null,
+      ...defaultTerms,
     }),
   );
 }

@@ -49,6 +49,7 @@ export function* partsOf(jobs: readonly JobParts[]): Generator<Portion> {
 
 function rowsPerStatement(slices: readonly JobChanges[]): Rows {
   const rows = {
+    setPriorities: slices.flatMap(({ jobId, priority }) => (priority === null ? [] : [[jobId, priority]])),
     insertEvents: slices.flatMap(eventRows),
     upsertAgents: each(slices, "agents", (agent, { jobId }) => agents.toValues(agent, jobId)),
     insertDeadLetters: each(slices, "deadLetters", (letter, { jobId }) => {

@@ -9,7 +9,7 @@ import type { Stored } from "../sql/columns.ts";
 import { NOW } from "../sql/database-clock.ts";
 import { letters } from "../sql/dead-letters.ts";
 import { humanRequests } from "../sql/human-requests.ts";
-import { fixedColumns, progressColumns } from "../sql/job-columns.ts";
+import { fixedColumns, progressColumns, termColumns } from "../sql/job-columns.ts";
 import { tasks } from "../sql/jobs.ts";
 import type { Schema } from "../sql/schema.generated.ts";
 import { storable } from "./values.ts";
@@ -74,7 +74,15 @@ export function statementsFor(types: Types) {
 
   const fixed = fixedColumns.names;
   const progress = progressColumns.names;
-  const inserted = ["owner", "epoch", "revision", ...fixed, ...progress, ...briefColumns];
+  const inserted = [
+    "owner",
+    "epoch",
+    "revision",
+    ...fixed,
+    ...progress,
+    ...briefColumns,
+    ...termColumns.names,
+  ];
   const setProgress = progress.map((name) => `${name} = given.${name}`).join(", ");
   return {
     insertJobs: insertion(
@@ -103,6 +111,12 @@ export function statementsFor(types: Types) {
         WHERE jobs.job_id = given.job_id AND jobs.owner = given.owner AND jobs.epoch = given.epoch
           AND jobs.revision = given.revision
         RETURNING jobs.job_id, jobs.definition_id`,
+    ),
+    setPriorities: statement(
+      "set_priorities",
+      "jobs",
+      ["job_id", "priority"],
+      (given) => `UPDATE jobs SET priority = given.priority FROM ${given} WHERE jobs.job_id = given.job_id`,
     ),
     /** A new epoch: what is under way of the old one comes too late. */
     failDamaged: statement(

@@ -21,7 +21,7 @@ import {
 import { KeyedMutex } from "../../lib/async.ts";
 import { briefColumns, briefValues } from "../sql/brief-jobs.ts";
 import type { Stored } from "../sql/columns.ts";
-import { failedValues, fixedColumns, progressValues } from "../sql/job-columns.ts";
+import { failedValues, fixedColumns, progressValues, termColumns } from "../sql/job-columns.ts";
 import { tallyOf, toTrace } from "../sql/jobs.ts";
 import type { Schema } from "../sql/schema.generated.ts";
 import { ANSWER_MS, BEGIN } from "./connection.ts";
@@ -217,7 +217,15 @@ async function writeJobs(client: pg.Client, sql: Statements, batch: readonly Job
       const fixed = fixedColumns.toValues({ ...insert, ...insert.trace, jobId });
       const brief = briefValues(changes) ?? NOT_BRIEF;
       if (brief !== NOT_BRIEF) briefs.add(changes);
-      const row = [owner, epoch, 1, ...fixed, ...progressValues(progress), ...brief];
+      const row = [
+        owner,
+        epoch,
+        1,
+        ...fixed,
+        ...progressValues(progress),
+        ...brief,
+        ...termColumns.toValues(insert),
+      ];
       (insert.definitionId === null ? news : newOfRuns).push(row);
     }
   }

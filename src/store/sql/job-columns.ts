@@ -1,12 +1,13 @@
 // The columns of a job's row, each part in the order in which its checksum is made (row-checksum.ts).
 
 import { type DamagedJobEnd, isTerminal, type JobInsert, type JobProgress } from "../../engine/journal.ts";
+import type { Terms } from "../../engine/share.ts";
 import { readTally, tallyJson } from "../../engine/tally.ts";
 import type { TraceContext } from "../../engine/trace.ts";
 import { columnsOf, flag, json, type Stored } from "./columns.ts";
 import type { Schema } from "./schema.generated.ts";
 
-type FixedPart = Omit<JobInsert, "manifestJson" | "configurationJson" | "trace"> &
+type FixedPart = Omit<JobInsert, "manifestJson" | "configurationJson" | "trace" | keyof Terms> &
   TraceContext & { readonly jobId: string };
 
 /** Written once. */
@@ -27,6 +28,9 @@ export const fixedColumns = columnsOf<Schema["jobs"], FixedPart>({
   parentSpanId: "parent_span_id",
   rootAgentIds: json("root_agents_json"),
 });
+
+/** Without a checksum: the sums of rows from before do not have these columns. */
+export const termColumns = columnsOf<Schema["jobs"], Terms>({ priority: "priority", weight: "weight" });
 
 /** With what queries ask for, which follows from the rest. */
 type StoredProgress = JobProgress & { readonly terminal: boolean; readonly storedBytes: number };

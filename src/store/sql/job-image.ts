@@ -4,7 +4,7 @@ import type { CollectedItems, JobImage, JobInsert, JobProgress } from "../../eng
 import type { Message } from "../../engine/message.ts";
 import { agents, readAgents } from "./agents.ts";
 import { humanRequests } from "./human-requests.ts";
-import { fixedColumns, progressColumns } from "./job-columns.ts";
+import { fixedColumns, progressColumns, termColumns } from "./job-columns.ts";
 import { tasks, toTrace } from "./jobs.ts";
 import type { Schema } from "./schema.generated.ts";
 
@@ -49,6 +49,7 @@ function toInsert(row: JobRow): JobInsert {
     manifestJson: row.brief_manifest_json ?? row.manifest_json ?? "",
     configurationJson: row.configuration_json,
     trace: toTrace(row),
+    ...termColumns.toRecord(row),
   };
 }
 

@@ -181,6 +181,7 @@ export interface Schema {
     deleted: number;
     extensions_json: string;
     configuration_json: string;
+    weight: number;
   };
   job_sources: {
     job_id: string;
@@ -232,6 +233,8 @@ export interface Schema {
     brief_lines: string | null;
     brief_agents_json: string | null;
     brief_manifest_json: string | null;
+    priority: string;
+    weight: number;
   };
   mailboxes: {
     job_id: string;
@@ -303,6 +306,7 @@ export interface Schema {
     parent_span_id: string | null;
     owner: string | null;
     end_told: number;
+    priority: string;
   };
   schedule_runs: {
     run_id: string;

@@ -13,6 +13,7 @@ import { hasWork, start, step } from "../../engine/job/job.ts";
 import type { JobContext } from "../../engine/job/state.ts";
 import type { JobChanges } from "../../engine/journal.ts";
 import { parseManifest } from "../../engine/manifest.ts";
+import { defaultTerms } from "../../engine/share.ts";
 import { submittedJob } from "../../engine/submission.ts";
 import { openSqlite } from "./database.ts";
 import { SqliteJournal } from "./journal.ts";
@@ -36,6 +37,7 @@ function twoStepJob(context: JobContext): JobChanges {
     hasOwnPayload: false,
     configurationJson: null,
     trace: null,
+    ...defaultTerms,
   };
   const job = submittedJob(submission, context);
   start(job);

@@ -6,12 +6,13 @@ import { artifacts } from "../sql/artifacts.ts";
 import { briefColumns } from "../sql/brief-jobs.ts";
 import { letters } from "../sql/dead-letters.ts";
 import { humanRequests } from "../sql/human-requests.ts";
-import { fixedColumns, progressColumns } from "../sql/job-columns.ts";
+import { fixedColumns, progressColumns, termColumns } from "../sql/job-columns.ts";
 import { tasks } from "../sql/jobs.ts";
 
 const FIXED = [...fixedColumns.names, "fixed_checksum"];
 const BRIEF = [...briefColumns, "brief_checksum"];
 const PROGRESS = [...progressColumns.names, "progress_checksum"];
+const INSERTED = [...FIXED, ...PROGRESS, ...BRIEF, ...termColumns.names];
 const SET_PROGRESS = PROGRESS.map((name) => `${name} = ?`).join(", ");
 
 const parameters = (columns: readonly string[]) => columns.map(() => "?").join(", ");
@@ -32,13 +33,13 @@ const STATEMENTS = {
   commit: "COMMIT",
   rollback: "ROLLBACK",
   probe: "UPDATE schema_migrations SET name = name",
-  insertJob: `INSERT INTO jobs (owner, epoch, revision, ${[...FIXED, ...PROGRESS, ...BRIEF].join(", ")})
-    VALUES (?, ?, 1, ${parameters([...FIXED, ...PROGRESS, ...BRIEF])})
+  insertJob: `INSERT INTO jobs (owner, epoch, revision, ${INSERTED.join(", ")}) VALUES (?, ?, 1, ${parameters(INSERTED)})
     ON CONFLICT (job_id) DO NOTHING`,
   selectOpenRun: "SELECT 1 FROM runs WHERE runtime_job_id = ? AND terminal = 0",
   insertSource: insertInto("job_sources", ["job_id", "manifest_json", "configuration_json", "checksum"]),
   updateJob: `UPDATE jobs SET revision = revision + 1, ${SET_PROGRESS}
     WHERE job_id = ? AND owner = ? AND epoch = ? AND revision = ?`,
+  setPriority: "UPDATE jobs SET priority = ? WHERE job_id = ?",
   freeJob: "UPDATE jobs SET owner = ? WHERE job_id = ?",
   selectClaim: "SELECT owner, epoch, revision FROM jobs WHERE job_id = ?",
   claim: `UPDATE jobs SET owner = ?, epoch = epoch + 1 WHERE job_id IN (

@@ -22,7 +22,7 @@ import { briefColumns, briefValues } from "../sql/brief-jobs.ts";
 import type { Stored } from "../sql/columns.ts";
 import { letters } from "../sql/dead-letters.ts";
 import { humanRequests } from "../sql/human-requests.ts";
-import { failedValues, fixedColumns, progressValues } from "../sql/job-columns.ts";
+import { failedValues, fixedColumns, progressValues, termColumns } from "../sql/job-columns.ts";
 import { tallyOf, tasks, toTrace } from "../sql/jobs.ts";
 import { packLines } from "../sql/packed-lines.ts";
 import type { Schema } from "../sql/schema.generated.ts";
@@ -189,6 +189,8 @@ export class SqliteJournal implements Journal {
 
   #writeRow(changes: JobChanges): Claim {
     const claim = changes.insert === null ? this.#update(changes) : this.#insert(changes, changes.insert);
+    if (claim === "current" && changes.priority !== null)
+      this.#sql.setPriority.run(changes.priority, changes.jobId);
     if (claim === "current" && changes.isHandedOver) this.#sql.freeJob.run(FREE_OWNER, changes.jobId);
     return claim;
   }
@@ -271,6 +273,7 @@ export class SqliteJournal implements Journal {
       ...withChecksum(fixedColumns.toValues({ ...insert, ...insert.trace, jobId })),
       ...withChecksum(progressValues(changes.progress)),
       ...(brief === null ? NOT_BRIEF : withChecksum(brief)),
+      ...termColumns.toValues(insert),
     );
     if (rows === 0) return this.#whyNot(changes);
     if (brief !== null) return "complete";
