@@ -24,6 +24,7 @@ import type { Capacity } from "../resources/capacity.ts";
 import { Scheduler } from "../schedules/scheduler.ts";
 import { Schedules } from "../schedules/schedules.ts";
 import { TriggerEvents } from "../schedules/trigger-events.ts";
+import { Webhooks } from "../schedules/webhooks.ts";
 import { sqlRecordCounter } from "../store/sql/definitions.ts";
 import { sqlWorkOwners } from "../store/sql/work-owners.ts";
 import { openBlueprints } from "./blueprints.ts";
@@ -156,6 +157,7 @@ export function openGateway(
     clock,
     newId,
   });
+  const webhooks = new Webhooks({ records, secrets, nowMs: clock.nowMs });
   const triggerEvents = new TriggerEvents({ records, starts: scheduledRuns, clock, newId });
   const runEndEvents = new RunEndEvents({
     records,
@@ -220,6 +222,7 @@ export function openGateway(
     triggerEvents,
     deployments,
     deploymentController,
+    webhooks,
     scheduleTargets: scheduledRuns,
     idempotency: new IdempotentRequests({ records, nowMs: clock.nowMs }),
     paging: new Paging({ key: core.key.derive("page tokens"), nowMs: clock.nowMs }),

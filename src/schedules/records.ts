@@ -5,8 +5,10 @@
 // - Runs that a schedule has started are noted until their end has been looked at.
 
 import type { JsonObject } from "../engine/json.ts";
+import type { Sealed } from "../engine/sealed.ts";
 import type { Page } from "../lib/page.ts";
 import type { EventFilter } from "./event-filter.ts";
+import type { WebhookScheme } from "./webhook-signatures.ts";
 
 /** Repeats. */
 export interface CronRule {
@@ -38,6 +40,17 @@ export interface EventRule {
   readonly throttleSeconds: number | null;
   /** A run starts for several events: when there are `max`, or `seconds` after the first. */
   readonly batch: { readonly max: number; readonly seconds: number } | null;
+}
+
+/** A path at which other programs' signed requests become events. */
+export interface Webhook {
+  readonly scheme: WebhookScheme;
+  /** How far the time that a request was signed at may be from now. */
+  readonly toleranceSeconds: number;
+  /** Of the token in the path. */
+  readonly tokenHash: string;
+  readonly token: Sealed;
+  readonly secret: Sealed;
 }
 
 /** By the clock. */
@@ -84,6 +97,8 @@ export interface ScheduleCounts {
 export interface ScheduleSettings {
   readonly name: string;
   readonly rule: Rule;
+  /** Only of kind event. */
+  readonly webhook: Webhook | null;
   /** Of a schedule its secrets are encrypted, as in configOverrides. */
   readonly inputs: JsonObject;
   readonly configOverrides: JsonObject | null;
@@ -153,6 +168,7 @@ export interface ScheduleFilter {
 /** Reads of committed state. */
 export interface ScheduleRecords {
   schedule(scheduleId: string): Promise<Schedule | null>;
+  scheduleOfWebhook(tokenHash: string): Promise<Schedule | null>;
   /** Newest first, those behind `after` (the last id of the page before). */
   schedules(
     page: ScheduleFilter & { readonly limit: number; readonly after: string | null },

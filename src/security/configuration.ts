@@ -9,7 +9,7 @@
 
 import type { Graph } from "../engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
-import { holdsSealed, isSealed, MASK } from "../engine/sealed.ts";
+import { holdsSealed, isSealed, MASK, type Sealed } from "../engine/sealed.ts";
 import { pointer } from "../lib/text.ts";
 import { ConfigurationDecryption, type Environment, outside } from "./configuration-decryption.ts";
 import { ConfigurationEncryption, type ConfigurationProblem } from "./configuration-encryption.ts";
@@ -125,6 +125,17 @@ export class ConfigurationSecrets {
     const value = await encryption.whole(sent, stored, paths);
     const errors = encryption.problems();
     return errors.length > 0 ? { kind: "invalid", errors } : { kind: "encrypted", value };
+  }
+
+  /** Encrypts a text that is a secret, wherever it stands. */
+  encryptText(text: string): Sealed {
+    return this.#cipher.encrypt(text);
+  }
+
+  /** @returns null when it was encrypted with a key that is not here, or changed since */
+  decryptText({ $sealed }: Sealed): string | null {
+    const decrypted = this.#cipher.decrypt($sealed);
+    return typeof decrypted?.value === "string" ? decrypted.value : null;
   }
 
   /** Encrypts inputs that are plaintext throughout, as `encrypt` does. */

@@ -2,6 +2,7 @@
 // documented headers, and a body with exactly the documented fields.
 
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { askingGraph } from "../support/asking.ts";
@@ -247,6 +248,18 @@ test("an event, and a schedule that reacts to it, are as the document says", asy
   const rule = { type: "document.test", filters, throttle_seconds: 60 };
   const made = await judged("POST", "/schedules", { body: { job_id: job.job_id, event: rule } });
   await judged("POST", "/schedules", { body: { job_id: job.job_id, event: { type: "No" } } });
+  const hooked = { job_id: job.job_id, event: rule, webhook: { scheme: "github" } };
+  const { path, secret } = (await judged("POST", "/schedules", { body: hooked })).body.webhook as JsonObject;
+  const signature = createHmac("sha256", String(secret)).update("{}").digest("hex");
+  const origin = { ...program, api: program.url };
+  for (const [at, signed] of [
+    [path, signature],
+    [path, "no"],
+    ["/hooks/none", signature],
+  ]) {
+    const headers = { "x-hub-signature-256": `sha256=${signed}` };
+    judge.check("POST", String(at), await ask(origin, "POST", String(at), { body: {}, headers }));
+  }
   const event = { type: "document.test", payload: { n: 1 }, source: "test", event_id: "document-1" };
   const headers = { "idempotency-key": "event-1" };
   for (const body of [event, event]) await judged("POST", "/events", { body, headers });

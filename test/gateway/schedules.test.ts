@@ -100,6 +100,7 @@ describe("POST /schedules", () => {
       cron,
       delayed: null,
       event: null,
+      webhook: null,
       overlap: "skip",
       missed: "run_once",
       catchup_limit: 100,

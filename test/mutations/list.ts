@@ -26,6 +26,7 @@ import { simulatedGatewayMutations } from "./simulated-gateway.ts";
 import { storeMutations } from "./store.ts";
 import { triggerEventMutations } from "./trigger-events.ts";
 import { turnMutations } from "./turns.ts";
+import { webhookMutations } from "./webhooks.ts";
 
 export const mutations: readonly Mutation[] = [
   ...engineMutations,
@@ -50,6 +51,7 @@ export const mutations: readonly Mutation[] = [
   ...turnMutations,
   ...scheduleMutations,
   ...triggerEventMutations,
+  ...webhookMutations,
   ...serviceMutations,
   ...sharedWorkMutations,
   ...simulatedGatewayMutations,

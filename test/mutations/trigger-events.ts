@@ -187,7 +187,7 @@ export const triggerEventMutations: readonly Mutation[] = [
     "return room < 0 ? undefined : whole;",
     "return whole;",
   ),
-  view("a payload of any size is taken", "bytesOf(payloadJson) > PAYLOAD_BYTES_MAX", "false"),
+  view("a payload of any size is taken", "bytesOf(text) > PAYLOAD_BYTES_MAX", "false"),
   view(
     "a repeated event is answered with what has become of it",
     "renderEvent(event, firstMatch)",

@@ -223,6 +223,7 @@ export class ScheduleWorld {
     const settings: ScheduleSettings = {
       name: "n",
       rule,
+      webhook: null,
       inputs: {},
       configOverrides: null,
       overlap,

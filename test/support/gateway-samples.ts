@@ -103,6 +103,7 @@ export function schedule(n: number, given: Partial<Schedule> = {}): Schedule {
     jobId: "job_0001",
     blueprintId: null,
     rule: { kind: "cron", expressions: ["0 9 * * *"], timezone: "UTC", jitterSeconds: 0 },
+    webhook: null,
     inputs: { topic: "bees" },
     configOverrides: null,
     overlap: "skip",

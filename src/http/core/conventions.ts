@@ -56,6 +56,7 @@ type ServerOptions = Required<
 
 const OPEN_PATH = "/api/v1/health";
 const OPEN_FOLDER = "/schemas/";
+const WEBHOOKS = "/hooks/";
 const URL_CHARS_MAX = 8192;
 
 /**
@@ -173,16 +174,21 @@ class Admission {
         .redirect(opened.location, 303);
       return;
     }
-    const problem = refused ?? (isOpen(request) ? null : this.#admit(request));
+    const problem = refused ?? this.#refuse(request);
     if (problem === null) done();
     else done(problem);
+  }
+
+  #refuse(request: FastifyRequest): Problem | null {
+    if (isOpen(request)) return null;
+    return isWebhook(request) ? this.#limit(ANONYMOUS, request) : this.#admit(request);
   }
 
   #admit(request: FastifyRequest): Problem | null {
     const { method, raw } = request;
     const access = this.#access(raw);
     const principal = access.kind === "granted" ? access.principal : ANONYMOUS;
-    const limited = this.#rate === null ? null : this.#limit(this.#rate, principal, request);
+    const limited = this.#limit(principal, request);
     if (limited !== null) return limited;
     if (access.kind === "refused") return access.problem;
     request.principal = principal;
@@ -190,8 +196,9 @@ class Admission {
     return this.#origins.refuseChange(raw) ?? (access.isBasic ? crossSiteBasic(raw.headers) : null);
   }
 
-  #limit(rate: RateLimit, principal: string, request: FastifyRequest): Problem | null {
-    const waitSeconds = rate.take(
+  #limit(principal: string, request: FastifyRequest): Problem | null {
+    if (this.#rate === null) return null;
+    const waitSeconds = this.#rate.take(
       principal === ANONYMOUS ? callerOf(request.raw.socket.remoteAddress) : principal,
     );
     if (waitSeconds === 0) return null;
@@ -224,3 +231,7 @@ function isOpen({ method, raw: { url = "" } }: FastifyRequest): boolean {
   if (method !== "GET" && method !== "HEAD") return false;
   return url === OPEN_PATH || url.startsWith(`${OPEN_PATH}?`) || url.startsWith(OPEN_FOLDER);
 }
+
+/** What another program sends, which its signature admits (src/http/resources/webhook-requests.ts), and no page of a browser. */
+const isWebhook = ({ method, raw: { url = "" } }: FastifyRequest): boolean =>
+  method === "POST" && url.startsWith(WEBHOOKS);

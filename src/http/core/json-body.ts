@@ -30,7 +30,8 @@ export function acceptJson(app: FastifyInstance): void {
     // Read once: the framework makes this object anew each time.
     const schema: RouteSchema = request.routeOptions.schema ?? {};
     // What these throw is passed on as the request's error.
-    const text = readText(request, schema, bytes as Buffer);
+    refuseType(request, schema.consumes);
+    const text = textOf(bytes as Buffer);
     const read = (parsed: ParsedJson) => readBody(schema, text, parsed);
     if (text === "") done(null, undefined);
     else if (text.length < LARGE_JSON_CHARS) done(null, read(parseJson(text, limits.jsonDepthMax)));
@@ -55,8 +56,15 @@ type ParsedJson = ReturnType<typeof parseJson>;
 
 const parseLarge = (text: string) => inSlices(jsonSteps(text, limits.jsonDepthMax));
 
-function readText(request: FastifyRequest, { consumes }: RouteSchema, bytes: Buffer): string {
-  refuseType(request, consumes);
+/** The JSON in bytes that a route has taken as they are. @throws Problem `malformed_json` */
+export async function jsonIn(bytes: Buffer): Promise<JsonValue> {
+  const text = textOf(bytes);
+  const parsed = await parseLarge(text);
+  if (parsed === null) throw malformed(text);
+  return parsed.value;
+}
+
+function textOf(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw new Problem("malformed_json", "The body is not valid UTF-8, which JSON must be.");
   return bytes.toString("utf8");
 }
@@ -68,14 +76,19 @@ function readBody({ body }: RouteSchema, text: string, parsed: ParsedJson): Json
   return parsed.value;
 }
 
-function refuseType({ mediaType, method, headers }: FastifyRequest, consumes: RouteSchema["consumes"]): void {
+/** @throws Problem `unsupported_media_type` for a body that is compressed */
+export function refuseCoding({ headers }: FastifyRequest): void {
   const coding = headers["content-encoding"] ?? "identity";
-  if (coding.toLowerCase() !== "identity") {
-    throw new Problem(
-      "unsupported_media_type",
-      `Bodies with the Content-Encoding ${shown(coding)} are not taken. Send the JSON as it is.`,
-    );
-  }
+  if (coding.toLowerCase() === "identity") return;
+  throw new Problem(
+    "unsupported_media_type",
+    `Bodies with the Content-Encoding ${shown(coding)} are not taken. Send the JSON as it is.`,
+  );
+}
+
+function refuseType(request: FastifyRequest, consumes: RouteSchema["consumes"]): void {
+  const { mediaType, method } = request;
+  refuseCoding(request);
   if (mediaType === MERGE_PATCH && method !== "PATCH") {
     throw new Problem("unsupported_media_type", `${MERGE_PATCH} is for PATCH. Send application/json.`);
   }

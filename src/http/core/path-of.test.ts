@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { pathOf } from "./path-of.ts";
+import { loggedPath, pathOf } from "./path-of.ts";
 
 test("a URL's path has no query, no fragment and no host, and is left as it is spelled", () => {
   const paths = {
@@ -18,4 +18,12 @@ test("a URL's path has no query, no fragment and no host, and is left as it is s
     "": "",
   };
   for (const [url, path] of Object.entries(paths)) assert.equal(pathOf(url), path, url);
+});
+
+test("a log has no paths of webhooks", () => {
+  const token = "c2VjcmV0";
+  for (const url of [`/hooks/${token}`, `http://host/hooks/${token}?a=b`, `//HOOKS/${token}/more`])
+    assert.ok(!loggedPath(url).includes(token), url);
+  assert.equal(loggedPath(`/hooks/${token}`), "/hooks/********");
+  assert.equal(loggedPath("/api/v1/jobs/hooks/x?a"), "/api/v1/jobs/hooks/x");
 });

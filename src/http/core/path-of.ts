@@ -6,3 +6,6 @@ export function pathOf(url: string): string {
   const end = path.search(/[?#]/);
   return end < 0 ? path : path.slice(0, end);
 }
+
+/** The path for the log. Who knows a webhook's path knows half of what it takes to send it something. */
+export const loggedPath = (url: string): string => pathOf(url).replace(/^(\/+hooks\/).+/is, "$1********");

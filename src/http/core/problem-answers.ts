@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { BundleProblem } from "../../bundles/problem.ts";
 import type { DomainError } from "../../lib/domain-error.ts";
 import { domainErrorOf } from "./domain-errors.ts";
-import { pathOf } from "./path-of.ts";
+import { loggedPath, pathOf } from "./path-of.ts";
 import { PROBLEM_TYPE, Problem, problemText, shown } from "./problem.ts";
 import { sendBeforeRest } from "./read-rest.ts";
 import { RouteMethods } from "./route-methods.ts";
@@ -51,7 +51,7 @@ export function sendProblem(
 }
 
 function note(request: FastifyRequest, problem: Problem, error: unknown): void {
-  const context = { request_id: request.id, method: request.method, path: pathOf(request.url) };
+  const context = { request_id: request.id, method: request.method, path: loggedPath(request.url) };
   if (problem.status === 500) request.log.error({ ...context, err: error }, "a request failed");
   else if (problem.status === 503) {
     // The cause is known and affects every caller: one short line each, without a stack.

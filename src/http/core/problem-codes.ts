@@ -24,6 +24,10 @@ export const problemCodes = {
     "The page token is changed, expired or from another query; start again with the first page.",
   ),
   unauthorized: kind(401, "Send the API token as Authorization: Bearer."),
+  invalid_signature: kind(
+    401,
+    "The request to a webhook is not signed with its secret, or too long ago; the detail says which.",
+  ),
   forbidden: kind(403, "The gateway does not answer to this host name or web site."),
   not_found: kind(404, "There is nothing at this path; GET /openapi.json lists the routes."),
   job_not_found: kind(404, "No job has this id, or it was deleted; list the jobs."),

@@ -116,6 +116,7 @@ const pathParameters: Readonly<Record<string, { readonly schema: Schema; readonl
     operation_id: idOf("operation", "operation_not_found"),
     schedule_id: idOf("schedule", "schedule_not_found"),
     event_id: idOf("event", "event_not_found"),
+    token: { schema: Type.String("The end of the webhook's path."), notFound: "not_found" },
     node_id: idOf("node", "node_not_found"),
     request_id: idOf("request", "human_request_not_found"),
     dead_letter_id: idOf("dead letter", "dead_letter_not_found"),

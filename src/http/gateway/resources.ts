@@ -26,6 +26,7 @@ import * as runs from "../resources/runs.ts";
 import { ProblemSchema } from "../resources/schemas.ts";
 import { addSharedRoutes, type SharedParts, sharedResources } from "../resources/shared.ts";
 import * as system from "../resources/system.ts";
+import * as webhookRequests from "../resources/webhook-requests.ts";
 import * as workflowProgress from "../resources/workflow-progress.ts";
 
 const resources = [
@@ -67,5 +68,7 @@ export function addResources(app: FastifyInstance, parts: ResourceParts): void {
 /** Schemas by the names that clients see. */
 export const namedSchemas: Readonly<Record<string, object>> = Object.assign(
   { Problem: ProblemSchema },
-  ...[bundles, ...sharedResources, ...resources].map((one) => ("schemas" in one ? one.schemas : {})),
+  ...[bundles, webhookRequests, ...sharedResources, ...resources].map((one) =>
+    "schemas" in one ? one.schemas : {},
+  ),
 );

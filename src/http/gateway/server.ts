@@ -9,6 +9,7 @@ import { Problem } from "../core/problem.ts";
 import type { RunTokens } from "../core/run-token.ts";
 import { CONNECTIONS_MAX, commonOptions } from "../core/server-options.ts";
 import type { SystemSettings } from "../resources/system.ts";
+import * as webhookRequests from "../resources/webhook-requests.ts";
 import { docsRoutes, frontPageRoute } from "./docs.ts";
 import { jsonSchemaRoutes } from "./json-schemas.ts";
 import { describeRoutes } from "./openapi.ts";
@@ -18,7 +19,9 @@ import { addResources, type ResourceParts } from "./resources.ts";
 const STANDSTILL_MS = 300_000;
 
 /** What the gateway needs; the composition root provides it. */
-export interface GatewayParts extends Omit<ResourceParts, "httpCounts" | "bundleBytesMax"> {
+export interface GatewayParts
+  extends Omit<ResourceParts, "httpCounts" | "bundleBytesMax">,
+    webhookRequests.Parts {
   readonly config: GatewaySettings;
   readonly runTokens: RunTokens;
   /** Unique among processes; letters and digits. */
@@ -61,6 +64,8 @@ export function gatewayServer(given: GatewayParts, logger: Logger): FastifyInsta
   jsonSchemaRoutes(app);
   const parts = { ...given, httpCounts, bundleBytesMax: config.bundleBytesMax };
   app.register(async (api) => addResources(api, parts), { prefix: "/api/v1" });
+  // In a scope of its own: only these routes take bodies as they are.
+  app.register(async (hooks) => webhookRequests.gatewayRoutes(hooks, parts));
   return app;
 }
 

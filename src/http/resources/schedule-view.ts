@@ -1,6 +1,7 @@
 // A schedule as the API takes and shows it (CONTRACTS section 8).
 
 import { isoTime } from "../../engine/event.ts";
+import { runEndTypes } from "../../launch/run-end-events.ts";
 import { DomainError, type DomainErrorEntry } from "../../lib/domain-error.ts";
 import {
   type CronRule,
@@ -11,12 +12,14 @@ import {
   type ScheduleSettings,
   scheduleKinds,
   scheduleStates,
+  type Webhook,
 } from "../../schedules/records.ts";
 import { describeRule, expressionProblem, isTimezone, MISSED_MAX } from "../../schedules/rule.ts";
 import { nextDues } from "../../schedules/step.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { type Static, Type } from "../core/type.ts";
 import { EventInput, EventShown, eventRuleOf, renderEventRule } from "./event-rule-view.ts";
+import { renderWebhook, WebhookInput, WebhookShown, webhookOf } from "./webhook-view.ts";
 
 const EXPRESSIONS_MAX = 10;
 const DAY_SECONDS = 86_400;
@@ -66,6 +69,7 @@ const settings = {
   cron: Cron,
   delayed: Delayed,
   event: EventInput,
+  webhook: WebhookInput,
   inputs: Type.JsonObject(INPUTS, { topic: "bees" }),
   overlap: Type.OneOf(
     overlapPolicies,
@@ -147,6 +151,7 @@ export const ScheduleSchema = Type.Object(
     ),
     delayed: Type.Nullable(Type.Object({ at: Type.Time("When the run is started.") })),
     event: Type.Nullable(EventShown),
+    webhook: Type.Nullable(WebhookShown),
     overlap: settings.overlap,
     missed: settings.missed,
     catchup_limit: settings.catchup_limit,
@@ -180,8 +185,13 @@ export const ScheduleSchema = Type.Object(
   "A rule by which runs of a job are started.",
 );
 
-export function renderSchedule(schedule: Schedule, secrets: ConfigurationSecrets): string {
-  const { rule, blueprintId, jobId, lastDispatch: last } = schedule;
+/** @param webhookSecret shown: to whoever has just made it */
+export function renderSchedule(
+  schedule: Schedule,
+  secrets: ConfigurationSecrets,
+  webhookSecret: "masked" | "shown" = "masked",
+): string {
+  const { rule, webhook, blueprintId, jobId, lastDispatch: last } = schedule;
   const time = (ms: number | null) => (ms === null ? null : isoTime(ms));
   const isActive = schedule.status === "active";
   return JSON.stringify({
@@ -197,6 +207,7 @@ export function renderSchedule(schedule: Schedule, secrets: ConfigurationSecrets
     cron: rule.kind === "cron" ? shownCron(rule) : null,
     delayed: rule.kind === "delayed" ? { at: isoTime(rule.atMs) } : null,
     event: rule.kind === "event" ? renderEventRule(rule) : null,
+    webhook: webhook === null ? null : renderWebhook(webhook, secrets, webhookSecret),
     overlap: schedule.overlap,
     missed: schedule.missedPolicy,
     catchup_limit: schedule.catchupLimit,
@@ -239,7 +250,11 @@ const shownCron = ({ expressions, timezone, jitterSeconds }: CronRule) => ({
 });
 
 /** @throws DomainError `validation_failed` with every mistake */
-export function newSettings(body: Static<typeof CreateScheduleBody>, nowMs: number): ScheduleSettings {
+export function newSettings(
+  body: Static<typeof CreateScheduleBody>,
+  secrets: ConfigurationSecrets,
+  nowMs: number,
+): ScheduleSettings {
   const rule = ruleOf(body, null, nowMs);
   if (body.kind !== undefined && body.kind !== rule.kind)
     throw invalid([
@@ -248,6 +263,7 @@ export function newSettings(body: Static<typeof CreateScheduleBody>, nowMs: numb
   return {
     name: body.name ?? describeRule(rule),
     rule,
+    webhook: checkedWebhook(webhookOf(body.webhook ?? null, null, secrets), rule),
     inputs: body.inputs ?? {},
     configOverrides: body.config_overrides ?? null,
     overlap: body.overlap ?? "skip",
@@ -263,12 +279,18 @@ export function newSettings(body: Static<typeof CreateScheduleBody>, nowMs: numb
 export function changedSettings(
   body: Static<typeof UpdateScheduleBody>,
   before: Schedule,
+  secrets: ConfigurationSecrets,
   nowMs: number,
 ): Partial<ScheduleSettings> {
   const hasRule = body.cron !== undefined || body.delayed !== undefined || body.event !== undefined;
+  const rule = hasRule ? ruleOf(body, before.rule, nowMs) : before.rule;
+  const webhook =
+    body.webhook === undefined ? before.webhook : webhookOf(body.webhook, before.webhook, secrets);
+  checkedWebhook(webhook, rule);
   return {
     ...(body.name !== undefined && { name: body.name }),
-    ...(hasRule && { rule: ruleOf(body, before.rule, nowMs) }),
+    ...(hasRule && { rule }),
+    ...(webhook !== before.webhook && { webhook }),
     ...(body.inputs !== undefined && { inputs: body.inputs }),
     ...(body.config_overrides !== undefined && { configOverrides: body.config_overrides }),
     ...(body.overlap !== undefined && { overlap: body.overlap }),
@@ -278,6 +300,18 @@ export function changedSettings(
     ...(body.max_runs !== undefined && { maxRuns: body.max_runs }),
     ...(body.pause_after_failures !== undefined && { pauseAfterFailures: body.pause_after_failures }),
   };
+}
+
+/** @throws DomainError `validation_failed` when schedules by this rule have none */
+function checkedWebhook(webhook: Webhook | null, rule: Rule): Webhook | null {
+  if (webhook === null) return null;
+  if (rule.kind !== "event")
+    throw invalid([
+      { path: "/webhook", code: "not_allowed", message: "is for schedules that react to events" },
+    ]);
+  if (!runEndTypes.includes(rule.type)) return webhook;
+  const message = `events of type ${rule.type} are told by Troupe itself, when a run ends; use another type`;
+  throw invalid([{ path: "/webhook", code: "not_allowed", message }]);
 }
 
 const timeOf = (text: string | null) => (text === null ? null : Date.parse(text));

@@ -36,6 +36,7 @@ import {
   UpdateScheduleBody,
 } from "./schedule-view.ts";
 import { idempotencyKeyHeader, ifMatchHeader, ifNoneMatchHeader, pageOf, pageQuery } from "./schemas.ts";
+import { WebhookInput } from "./webhook-view.ts";
 
 const SchedulePageSchema = pageOf(ScheduleSchema, "schedules, newest first");
 
@@ -58,6 +59,7 @@ export const schemas = {
   Delay: Delayed,
   EventRule: EventInput,
   EventFilter: FilterInput,
+  WebhookSettings: WebhookInput,
   ScheduleDispatch: DispatchedSchema,
 };
 
@@ -77,7 +79,7 @@ export function routes(api: Api, parts: Parts): void {
       operationId: "createSchedule",
       summary: "Start runs of a job by a rule",
       description:
-        "Each due time starts one run, also when the program was killed in the middle. What the runs are given is checked now, as if one began. A run's trigger has kind schedule, or event, and the schedule's id.",
+        "Each due time starts one run, also when the program was killed in the middle. What the runs are given is checked now, as if one began. A run's trigger has kind schedule, or event, and the schedule's id. A webhook's secret is in this answer alone, not in that of a repeated request.",
       headers: idempotencyKeyHeader,
       body: CreateScheduleBody,
       answers: { 201: ScheduleSchema },
@@ -111,6 +113,8 @@ export function routes(api: Api, parts: Parts): void {
         if (made.schedule !== undefined && !given.isReplay) {
           made.settled?.();
           scheduler.changed(made.schedule);
+          // Kept is the answer without the webhook's secret.
+          return sendGiven(reply, given, renderSchedule(made.schedule, secrets, "shown"));
         }
         return sendGiven(reply, given);
       },
@@ -161,11 +165,16 @@ export function routes(api: Api, parts: Parts): void {
         const before = await schedules.find(request.params.schedule_id);
         requireCurrent(request, before);
         const after = await schedules
-          .update(before, changedSettings(api.readBody(request, UpdateScheduleBody), before, nowMs()))
+          .update(
+            before,
+            changedSettings(api.readBody(request, UpdateScheduleBody), before, secrets, nowMs()),
+          )
           .catch((error) => asStale(before, error));
         scheduler.changed(after);
-        const body = renderSchedule(after, secrets);
-        return sendJson(reply.header("etag", etagOf(versioned(after), body)), body);
+        const etag = etagOf(versioned(after), renderSchedule(after, secrets));
+        const isNewSecret = after.webhook?.secret.$sealed !== before.webhook?.secret.$sealed;
+        const body = renderSchedule(after, secrets, isNewSecret ? "shown" : "masked");
+        return sendJson(reply.header("etag", etag), body);
       },
     }),
 
@@ -234,7 +243,7 @@ export function routes(api: Api, parts: Parts): void {
   async function asked(request: FastifyRequest) {
     if (api.name === "gateway") {
       const body = api.readBody(request, CreateScheduleBody);
-      const settings = newSettings(body, nowMs());
+      const settings = newSettings(body, secrets, nowMs());
       const { jobId, blueprintId = "" } = targetOf(body);
       return {
         settings,
@@ -242,7 +251,7 @@ export function routes(api: Api, parts: Parts): void {
       };
     }
     const given = api.readBody(request, RuntimeScheduleBody);
-    const settings = newSettings(given, nowMs());
+    const settings = newSettings(given, secrets, nowMs());
     return { settings, source: await sourceOf(parts, given) };
   }
 

@@ -1,6 +1,7 @@
 // Trigger events, in both APIs: POST and GET /events, and GET /events/{event_id}.
 
 import { isoTime } from "../../engine/event.ts";
+import type { JsonValue } from "../../engine/json.ts";
 import type { GatewayWrites } from "../../launch/records.ts";
 import { runEndTypes } from "../../launch/run-end-events.ts";
 import { DomainError } from "../../lib/domain-error.ts";
@@ -12,7 +13,8 @@ import {
 } from "../../schedules/event-records.ts";
 import { bytesOf } from "../../schedules/event-step.ts";
 import type { Scheduler } from "../../schedules/scheduler.ts";
-import type { Emitted, TriggerEvents } from "../../schedules/trigger-events.ts";
+import type { Emitted, NewEvent, TriggerEvents } from "../../schedules/trigger-events.ts";
+import type { Effect, GivenAnswer } from "../core/idempotency.ts";
 import { Problem } from "../core/problem.ts";
 import { get, post } from "../core/route.ts";
 import { Type } from "../core/type.ts";
@@ -22,7 +24,7 @@ import { sendGiven } from "./idempotent.ts";
 import { sendJson } from "./lists.ts";
 import { idempotencyKeyHeader, pageOf, pageQuery, RunId } from "./schemas.ts";
 
-const PAYLOAD_BYTES_MAX = 256 * 1024;
+export const PAYLOAD_BYTES_MAX = 256 * 1024;
 /** Events that the runtime API lists without a limit. */
 const RECENT = 100;
 
@@ -49,7 +51,7 @@ const EmitEventBody = Type.Input(
   { required: ["type"], examples: [{ type: "file.arrived", payload: { path: "/srv/in/a.pdf" } }] },
 );
 
-const EventMatchSchema = Type.Object(
+export const EventMatchSchema = Type.Object(
   {
     schedule_id: Type.String(),
     run_id: Type.Optional(RunId),
@@ -88,13 +90,17 @@ export const schemas = {
   EmitEvent: EmitEventBody,
 };
 
-export interface Parts {
-  readonly records: { readonly events: Pick<EventRecords, "events"> };
+export interface EmitParts {
   readonly triggerEvents: TriggerEvents<GatewayWrites>;
   readonly scheduler: Scheduler<GatewayWrites>;
 }
 
-export function routes(api: Api, { records, triggerEvents, scheduler }: Parts): void {
+export interface Parts extends EmitParts {
+  readonly records: { readonly events: Pick<EventRecords, "events"> };
+}
+
+export function routes(api: Api, parts: Parts): void {
+  const { records, triggerEvents } = parts;
   api.add("events", [
     post("/events", {
       operationId: "emitEvent",
@@ -112,20 +118,11 @@ export function routes(api: Api, { records, triggerEvents, scheduler }: Parts): 
           event_id: eventId = null,
         } = api.readBody(request, EmitEventBody);
         if (runEndTypes.includes(type)) throw reserved(type);
-        const payloadJson = JSON.stringify(payload);
-        if (bytesOf(payloadJson) > PAYLOAD_BYTES_MAX) throw tooLarge();
-        let emitted: Emitted | null = null;
-        const given = await api.effect(request, async () => {
-          const given = { eventId, type, source, payloadJson, depth: 0 };
-          const insert = await triggerEvents.prepare(given);
-          return async (writes) => {
-            emitted = await insert(writes);
-            const { event } = emitted;
-            const headers = { location: `/api/v1/events/${encodeURIComponent(event.eventId)}` };
-            return { status: 202, headers, body: renderEvent(event, firstMatch) };
-          };
+        const event = { eventId, type, source, payloadJson: payloadText(payload as JsonValue), depth: 0 };
+        const given = await emit(parts, event, {
+          once: (prepare) => api.effect(request, prepare),
+          render: (event) => renderEvent(event, firstMatch),
         });
-        if (emitted !== null && !given.isReplay) scheduler.emitted(emitted);
         return sendGiven(reply, given);
       },
     }),
@@ -164,6 +161,40 @@ export function routes(api: Api, { records, triggerEvents, scheduler }: Parts): 
   ]);
 }
 
+/** @throws Problem for a payload that is too large */
+export function payloadText(payload: JsonValue): string {
+  const text = JSON.stringify(payload);
+  if (bytesOf(text) > PAYLOAD_BYTES_MAX) throw tooLarge();
+  return text;
+}
+
+/**
+ * Writes an event and its answer; the runs that it starts begin behind that.
+ *
+ * @param how.once does the effect, or gives the answer of an earlier request that it is a repetition of
+ */
+export async function emit(
+  { triggerEvents, scheduler }: EmitParts,
+  event: NewEvent,
+  how: {
+    readonly once: (prepare: () => Promise<Effect>) => Promise<GivenAnswer>;
+    readonly render: (event: MatchedEvent) => string;
+  },
+): Promise<GivenAnswer> {
+  let emitted: Emitted | null = null;
+  const given = await how.once(async () => {
+    const insert = await triggerEvents.prepare(event);
+    return async (writes) => {
+      emitted = await insert(writes);
+      const { eventId } = emitted.event;
+      const headers = { location: `/api/v1/events/${encodeURIComponent(eventId)}` };
+      return { status: 202, headers, body: how.render(emitted.event) };
+    };
+  });
+  if (emitted !== null && !given.isReplay) scheduler.emitted(emitted);
+  return given;
+}
+
 /** The payload is copied as it is stored. */
 function renderEvent(event: MatchedEvent, match: (match: EventMatch) => object): string {
   const { eventId, type, source, payloadJson, receivedAtMs, matches } = event;
@@ -173,7 +204,7 @@ function renderEvent(event: MatchedEvent, match: (match: EventMatch) => object):
 }
 
 /** What the sender was answered. */
-const firstMatch = ({ scheduleId, skipped, runId, reason }: EventMatch) => ({
+export const firstMatch = ({ scheduleId, skipped, runId, reason }: EventMatch) => ({
   schedule_id: scheduleId,
   ...(skipped === null ? { run_id: runId } : { skipped }),
   ...(skipped !== null && !isLater(skipped) && reason !== null && { reason }),
@@ -195,7 +226,7 @@ function reserved(type: string): DomainError {
   return new DomainError("validation_failed", `${message}.`, [{ path: "/type", code: "reserved", message }]);
 }
 
-function tooLarge(): Problem {
+export function tooLarge(): Problem {
   return new Problem(
     "payload_too_large",
     "The event's payload is larger than 256 KiB. Send a smaller one that says where the rest is.",

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { contractOnEach } from "../../../test/support/databases.ts";
 import { job, run, schedule } from "../../../test/support/gateway-samples.ts";
 import { systemClock } from "../../app/clock.ts";
+import type { Webhook } from "../../schedules/records.ts";
 import { sqlGatewayRecords } from "./gateway.ts";
 
 const any = { kind: null, status: null, jobId: null, after: null, limit: 10 };
@@ -31,6 +32,14 @@ const full = schedule(7, {
   version: 9,
 });
 
+const webhook: Webhook = {
+  scheme: "stripe",
+  toleranceSeconds: 60,
+  tokenHash: "hash",
+  token: { $sealed: "t" },
+  secret: { $sealed: "s" },
+};
+
 contractOnEach(
   "the records of schedules",
   async ({ database }) => {
@@ -53,6 +62,19 @@ contractOnEach(
       await records.write(({ schedules }) => schedules.remove("schedule_1"));
       assert.equal(await records.schedule("schedule_1"), null);
       assert.deepEqual(await records.schedule("schedule_7"), full);
+    });
+
+    test("is found by the hash of its webhook's token, which no other has, while it has one", async (records) => {
+      const hooked = schedule(3, { webhook });
+      await records.write(async ({ schedules }) => {
+        await schedules.insert(schedule(1));
+        await schedules.insert(hooked);
+      });
+      assert.deepEqual(await records.scheduleOfWebhook("hash"), hooked);
+      assert.equal(await records.scheduleOfWebhook("other"), null);
+      await assert.rejects(records.write(({ schedules }) => schedules.insert(schedule(4, { webhook }))));
+      await records.write(({ schedules }) => schedules.save({ ...hooked, webhook: null }));
+      assert.equal(await records.scheduleOfWebhook("hash"), null);
     });
 
     test("lists are newest first, by kind, status and job, a page at a time", async (records) => {

@@ -19,6 +19,7 @@ const columns = columnsOf<Schema["schedules"], Schedule>({
   jobId: "job_id",
   blueprintId: "blueprint_id",
   rule: json("rule_json"),
+  webhook: json("webhook_json"),
   inputs: json("inputs_json"),
   configOverrides: json("config_overrides_json"),
   overlap: "overlap",
@@ -51,12 +52,18 @@ const toRow = (schedule: Schedule): Schema["schedules"] => ({
   ...columns.toRow(schedule),
   kind: schedule.rule.kind,
   event_type: schedule.rule.kind === "event" ? schedule.rule.type : null,
+  webhook_hash: schedule.webhook?.tokenHash ?? null,
 });
 
 const schedules = (db: Db) => db.selectFrom("schedules").selectAll();
 
 const byId = query(
   (db, scheduleId: string) => schedules(db).where("schedule_id", "=", scheduleId),
+  columns.toRecord,
+);
+
+const byWebhook = query(
+  (db, tokenHash: string) => schedules(db).where("webhook_hash", "=", tokenHash),
   columns.toRecord,
 );
 
@@ -135,6 +142,7 @@ const scheduledRun = query((db, runId: string) => states(db).where("s.run_id", "
 export function scheduleReads(database: Database): ScheduleRecords {
   return {
     schedule: (scheduleId) => byId.first(database, scheduleId),
+    scheduleOfWebhook: (tokenHash) => byWebhook.first(database, tokenHash),
     schedules: ({ kind, status, jobId, limit, after }) =>
       list(database, { kind, status, jobId }, after ?? BEHIND_ALL_IDS, limit),
     due: (nowMs, limit) => due.all(database, nowMs, limit),

@@ -347,6 +347,8 @@ export interface Schema {
     waiting_events: number;
     waiting_bytes: number;
     throttled_until: number | null;
+    webhook_json: string | null;
+    webhook_hash: string | null;
   };
   schema_admits: {
     id: number;
