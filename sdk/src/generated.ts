@@ -500,6 +500,8 @@ export type CreateSchedule = {
 
   readonly event?: EventRule | undefined;
 
+  readonly webhook?: WebhookSettings | undefined;
+
   /**
    * As in the start of a run. A value {"$event": "/payload/name"} becomes what is there in the event
    * that a run is started for, {"$schedule": "due_at"} the time that it is due at.
@@ -2070,6 +2072,23 @@ export type Schedule = {
     } | null;
   } | null;
 
+  readonly webhook: {
+    /** From the gateway's root. */
+    readonly path: string;
+
+    /** Shown once, to whoever has made or changed it; then ********. */
+    readonly secret: string;
+
+    /**
+     * How requests are signed. github: X-Hub-Signature-256. stripe: Stripe-Signature. hmac-sha256: as
+     * Standard Webhooks has it, webhook-id, webhook-timestamp and webhook-signature.
+     */
+    readonly scheme: "github" | "stripe" | "hmac-sha256";
+
+    /** How far the time that a request was signed at may be from now; GitHub signs none. Default: 300. */
+    readonly tolerance_seconds: number;
+  } | null;
+
   /**
    * When the run before has not ended: start none (skip, the default), start one all the same, let one
    * wait for its end, or cancel it.
@@ -2434,6 +2453,8 @@ export type UpdateSchedule = {
 
   readonly event?: EventRule | undefined;
 
+  readonly webhook?: WebhookSettings | undefined;
+
   /**
    * As in the start of a run. A value {"$event": "/payload/name"} becomes what is there in the event
    * that a run is started for, {"$schedule": "due_at"} the time that it is due at.
@@ -2478,6 +2499,44 @@ export type ValidateBlueprint = {
   /** What would be a launch's config_overrides. */
   readonly config?: JsonObject | undefined;
 };
+
+/** The event that a request has become. */
+export type WebhookEvent = {
+  readonly event_id: string;
+
+  /** That of the schedule. */
+  readonly type: string;
+
+  /** webhook: and the schedule's id. */
+  readonly source: string;
+
+  /** When it was received. */
+  readonly received_at: string;
+
+  /** The schedules that react to it. */
+  readonly matched: readonly EventMatch[];
+};
+
+/**
+ * Of a schedule of kind event: POST to its path, signed, is an event of the schedule's type. null
+ * removes it.
+ */
+export type WebhookSettings = {
+  /**
+   * How requests are signed. github: X-Hub-Signature-256. stripe: Stripe-Signature. hmac-sha256: as
+   * Standard Webhooks has it, webhook-id, webhook-timestamp and webhook-signature.
+   */
+  readonly scheme?: "github" | "stripe" | "hmac-sha256" | undefined;
+
+  /** What requests are signed with. Without it, or with null, one is made. */
+  readonly secret?: string | null | undefined;
+
+  /** How far the time that a request was signed at may be from now; GitHub signs none. Default: 300. */
+  readonly tolerance_seconds?: number | undefined;
+
+  /** As it is shown; null makes another one. */
+  readonly path?: string | null | undefined;
+} | null;
 
 /** How far a run of the job has come. */
 export type WorkflowProgress = {
@@ -2646,6 +2705,8 @@ export const problemCodes = [
   "invalid_page_token",
   /** Send the API token as Authorization: Bearer. */
   "unauthorized",
+  /** The request to a webhook is not signed with its secret, or too long ago; the detail says which. */
+  "invalid_signature",
   /** The gateway does not answer to this host name or web site. */
   "forbidden",
   /** There is nothing at this path; GET /openapi.json lists the routes. */
@@ -2974,7 +3035,7 @@ export interface Operations {
    *
    * Each due time starts one run, also when the program was killed in the middle. What the runs are
    * given is checked now, as if one began. A run's trigger has kind schedule, or event, and the
-   * schedule's id.
+   * schedule's id. A webhook's secret is in this answer alone, not in that of a repeated request.
    */
   readonly createSchedule: { readonly request: { readonly body: CreateSchedule }; readonly answer: Schedule };
 
@@ -4058,6 +4119,23 @@ export interface Operations {
   };
 
   /**
+   * Send a signed event (POST /hooks/{token})
+   *
+   * For other programs: the JSON of 256 KiB at most becomes the payload of an event of the schedule's
+   * type. Signed as the schedule's webhook says, in place of an API token. The same again within 24
+   * hours gets the first answer.
+   */
+  readonly receiveWebhook: {
+    readonly request: {
+      readonly path: {
+        /** The end of the webhook's path. */
+        readonly token: string;
+      };
+    };
+    readonly answer: WebhookEvent;
+  };
+
+  /**
    * Compare a node with its jobs (POST /api/v1/nodes/{node_id}/reconcile)
    *
    * What the node has (processes of commands, attempts, their folders, ports of dashboards, services) is
@@ -4773,6 +4851,7 @@ export const operations = {
     answer: "json",
     takesKey: true,
   },
+  receiveWebhook: { method: "POST", path: "/hooks/{token}", body: "none", answer: "json", takesKey: false },
   reconcileNode: {
     method: "POST",
     path: "/api/v1/nodes/{node_id}/reconcile",
