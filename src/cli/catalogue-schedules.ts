@@ -18,6 +18,11 @@ const settings: readonly OptionSpec[] = [
   option("--debounce SECONDS", "One run for the last of several events, once none has come for so long."),
   option("--throttle SECONDS", "After the start of a run, events start none for so long."),
   option("--batch N/SECONDS", "One run for N events, or for those that have come within SECONDS: 100/60."),
+  option(
+    "--webhook SCHEME",
+    "Of --on: a path to which another program sends signed events: github, stripe or hmac-sha256. none: no path.",
+  ),
+  option("--webhook-secret FILE", "File with the webhook's secret; - reads stdin. Default: one is made."),
   option("--name NAME", "The schedule's display name. Default: its rule in plain English."),
   { ...input, help: "JSON file with the body that each run's entrypoints get; - reads stdin." },
   option(
@@ -66,6 +71,7 @@ export const schedules: CommandGroup = {
         times,
         "What the runs are given is checked now, as if one began.",
         'A value {"$event": "/payload/path"} in --input becomes what is there in the event.',
+        "--webhook prints the URL and the secret, which is shown this once.",
         'Example: troupe schedules create job_01m7yts80q --cron "30 7 * * *" --timezone Europe/Berlin',
       ],
       options: [
@@ -88,7 +94,11 @@ export const schedules: CommandGroup = {
         times,
         "--input and --config are JSON merge patches: null removes a key, ******** keeps a stored secret.",
       ],
-      options: [...settings, ...remote],
+      options: [
+        ...settings,
+        option("--new-webhook PART", "Make another secret or path of the webhook; the former one is void."),
+        ...remote,
+      ],
       load: withServer(async () => (await import("./schedules.ts")).update),
     }),
     command({

@@ -14,19 +14,30 @@ const STDIN = 0;
 
 /** Reads a JSON file of the user; `-` is stdin. */
 export function readJsonFile(path: string): JsonValue {
-  const shown = path === "-" ? "stdin" : path;
-  let text: string;
+  const text = readText(path);
+  const parsed = parseJson(text, limits.jsonDepthMax);
+  if (parsed === null) throw new UsageError(`${shownPath(path)} is not valid JSON: ${whyNot(text)}`);
+  return parsed.value;
+}
+
+/** Reads a file of the user that is one line, such as a secret; `-` is stdin. */
+export function readLine(path: string): string {
+  const line = readText(path).replace(/\r?\n$/, "");
+  if (line !== "" && !line.includes("\n")) return line;
+  throw new UsageError(`${shownPath(path)} must hold one line.`);
+}
+
+const shownPath = (path: string) => (path === "-" ? "stdin" : path);
+
+function readText(path: string): string {
   try {
-    text = new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(path === "-" ? STDIN : path));
+    return new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(path === "-" ? STDIN : path));
   } catch (error) {
-    if (error instanceof TypeError) throw new UsageError(`${shown} is not UTF-8 text.`);
+    if (error instanceof TypeError) throw new UsageError(`${shownPath(path)} is not UTF-8 text.`);
     throw new UsageError(
-      `${shown} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      `${shownPath(path)} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
     );
   }
-  const parsed = parseJson(text, limits.jsonDepthMax);
-  if (parsed === null) throw new UsageError(`${shown} is not valid JSON: ${whyNot(text)}`);
-  return parsed.value;
 }
 
 function whyNot(text: string): string {

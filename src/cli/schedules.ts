@@ -3,17 +3,19 @@
 import type { Schedule, SchedulePatch } from "../../sdk/src/index.ts";
 import { parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
+import { MASK } from "../engine/sealed.ts";
 import { isCalendarDay } from "../lib/dates.ts";
 import { type FilterOp, filterOps } from "../schedules/event-filter.ts";
 import { missedPolicies, overlapPolicies, scheduleKinds, scheduleStates } from "../schedules/records.ts";
+import { webhookSchemes } from "../schedules/webhook-signatures.ts";
 import { type Call, printAnswer, UsageError } from "./command.ts";
 import { checkedId, idOf } from "./ids.ts";
-import { durationMs, overridesOf, readObject } from "./input.ts";
+import { durationMs, overridesOf, readLine, readObject } from "./input.ts";
 import { countOf, limitOf, oneOf, printList } from "./lists.ts";
 import { ago, away, fieldLines } from "./record-text.ts";
 import { statusWord } from "./result-text.ts";
 import type { ServerCall } from "./session.ts";
-import type { Paint, Style } from "./terminal.ts";
+import type { Style } from "./terminal.ts";
 import { cleanText, localTime } from "./text.ts";
 import { started } from "./watching.ts";
 
@@ -55,13 +57,13 @@ export async function create(call: ServerCall): Promise<number> {
   if (rule.cron?.expressions === undefined && rule.delayed === undefined && rule.event?.type === undefined)
     throw new UsageError("When? Give --cron EXPR, --at TIME, --in DURATION or --on TYPE.");
   const schedule = await call.client.schedules.create({ ...target, ...rule, ...settingsOf(call) });
-  if (!call.flag("json")) call.terminal.note(`${cleanText(schedule.description)}. ${nextText(schedule)}`);
+  noteWhatItSays(call, schedule);
   return printAnswer(call, schedule, () => cleanText(schedule.schedule_id));
 }
 
 export async function show(call: ServerCall): Promise<number> {
   const schedule = await call.client.schedules.get(idOf(call, "schedule"));
-  return printAnswer(call, schedule, () => scheduleLines(schedule, call.terminal.paint));
+  return printAnswer(call, schedule, () => scheduleLines(schedule, call));
 }
 
 export async function update(call: ServerCall): Promise<number> {
@@ -70,9 +72,8 @@ export async function update(call: ServerCall): Promise<number> {
   if (Object.keys(patch).length === 0)
     throw new UsageError("Nothing to change. `troupe schedules update --help` lists what can be changed.");
   const schedule = await call.client.schedules.update(anyVersion(id), patch);
-  const { description, revision } = schedule;
-  if (!call.flag("json")) call.terminal.note(`${cleanText(description)}. ${nextText(schedule)}`);
-  return printAnswer(call, schedule, () => `${id} changed, revision ${revision}`);
+  noteWhatItSays(call, schedule);
+  return printAnswer(call, schedule, () => `${id} changed, revision ${schedule.revision}`);
 }
 
 export async function pause(call: ServerCall): Promise<number> {
@@ -161,8 +162,28 @@ function batchOf(call: Call): { readonly max: number; readonly seconds: number }
   throw new UsageError("--batch needs events and seconds: --batch 100/60");
 }
 
+/** A merge patch: null makes another one. */
+function webhookOf(call: Call): SchedulePatch["webhook"] {
+  const scheme = call.text("webhook");
+  if (scheme === "none") return null;
+  const file = call.text("webhook-secret");
+  const part = oneOf(call, "new-webhook", ["secret", "path"]);
+  if (part === "secret" && file !== null)
+    throw new UsageError(
+      "--new-webhook secret makes a secret, and --webhook-secret gives one: use one of them.",
+    );
+  const webhook = {
+    ...given("scheme", oneOf(call, "webhook", webhookSchemes)),
+    ...given("secret", file === null ? null : readLine(file)),
+    ...(part !== undefined && { [part]: null }),
+  };
+  return Object.keys(webhook).length === 0 ? undefined : webhook;
+}
+
 function settingsOf(call: Call) {
+  const webhook = webhookOf(call);
   return {
+    ...(webhook !== undefined && { webhook }),
     ...given("name", call.text("name")),
     ...given("inputs", readObject(call, "input")),
     ...given("config_overrides", overridesOf(call)),
@@ -226,8 +247,30 @@ function nextText({ status, kind, next_runs: [next] }: Schedule): string {
   return next === undefined ? "No run will be started." : `Next: ${localTime(next)}.`;
 }
 
-export function scheduleLines(schedule: Schedule, paint: Paint): readonly string[] {
-  const { cron, counts, last_dispatch: last, next_runs: nextRuns, next_run_at: nextStart } = schedule;
+/** The answer of a change: what the schedule does now, and the webhook's secret while it is shown. */
+function noteWhatItSays(call: ServerCall, schedule: Schedule): void {
+  if (call.flag("json")) return;
+  call.terminal.note(`${cleanText(schedule.description)}. ${nextText(schedule)}`);
+  const { webhook } = schedule;
+  if (webhook === null || webhook.secret === MASK) return;
+  call.terminal.note(`Send events, signed as ${webhook.scheme} does, to ${webhookUrl(call, webhook)}`);
+  call.terminal.note(`Secret, shown this once: ${cleanText(webhook.secret)}`);
+}
+
+/** As this command reaches the gateway; others may have to use another name of it. */
+const webhookUrl = ({ client }: ServerCall, { path }: NonNullable<Schedule["webhook"]>) =>
+  cleanText(client.baseUrl.replace(/\/api\/v1$/, "") + path);
+
+function scheduleLines(schedule: Schedule, call: ServerCall): readonly string[] {
+  const { paint } = call.terminal;
+  const {
+    cron,
+    webhook,
+    counts,
+    last_dispatch: last,
+    next_runs: nextRuns,
+    next_run_at: nextStart,
+  } = schedule;
   const isPutOff = nextStart !== null && nextStart !== nextRuns[0];
   return [
     `${cleanText(schedule.schedule_id)} ${statusWord(schedule.status, paint)}`,
@@ -236,6 +279,7 @@ export function scheduleLines(schedule: Schedule, paint: Paint): readonly string
       ["name", schedule.name],
       ["rule", schedule.description],
       ["cron", cron?.expressions.join("; ") ?? null],
+      ["webhook", webhook && `${webhook.scheme}, ${webhookUrl(call, webhook)}`],
       ["job", schedule.job_id],
       ["blueprint", schedule.target.blueprint_id ?? null],
       ["inputs", jsonOf(schedule.inputs)],

@@ -1,6 +1,7 @@
 // `troupe triggers`, and schedules that react to events, against the real program.
 
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -88,6 +89,36 @@ test("several events are debounced, throttled or batched, and a change names wha
     assert.equal((changed.event as JsonObject)[field], null);
     await done("schedules", "delete", String(id));
   }
+});
+
+test("a webhook's URL and secret are printed once; the secret and the path can be changed, and the webhook removed", async () => {
+  const made = await done(...rules("pushed", "--webhook", "github"));
+  const [, url = "", secret = ""] =
+    /to (\S+)\nSecret, shown this once: (\S+)\n/.exec(made.err) ?? assert.fail(made.err);
+  const send = async (by: string, to = url) => {
+    const signature = createHmac("sha256", by).update("{}").digest("hex");
+    const headers = { "content-type": "application/json", "x-hub-signature-256": `sha256=${signature}` };
+    return (await fetch(to, { method: "POST", body: "{}", headers })).status;
+  };
+  assert.equal(await send(secret), 202);
+  const shown = await done("schedules", "show", made.out);
+  assert.ok(shown.out.includes(`github, ${url}`) && !shown.out.includes(secret), shown.out);
+  const update = async (...args: string[]) =>
+    (await json("schedules", "update", made.out, ...args)).webhook as JsonObject | null;
+  assert.notEqual((await update("--new-webhook", "secret"))?.secret, secret);
+  const file = join(program.home, "secret.txt");
+  await writeFile(file, "my own\n");
+  assert.equal((await update("--webhook-secret", file))?.secret, "my own");
+  assert.equal(await send("my own"), 202);
+  const moved = await update("--new-webhook", "path");
+  assert.deepEqual([await send("my own"), moved?.secret], [404, "********"]);
+  assert.equal(await update("--webhook", "none"), null);
+  await writeFile(file, "two\nlines\n");
+  assert.match(
+    await refused(...rules("a", "--webhook", "github", "--webhook-secret", file)),
+    /must hold one line/,
+  );
+  assert.match(await refused(...rules("a", "--webhook", "gitlab")), /github, stripe, hmac-sha256/);
 });
 
 test("the payload is a file with settings merged over it", async () => {

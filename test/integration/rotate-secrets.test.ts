@@ -2,13 +2,13 @@
 // key, and workers get what they got before.
 
 import assert from "node:assert/strict";
-import { createHash } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, before, describe, test } from "node:test";
-import type { JsonObject } from "../../src/engine/json.ts";
+import type { JsonObject, JsonValue } from "../../src/engine/json.ts";
 import { ValueCipher } from "../../src/security/encryption.ts";
 import { keyOfText, SecretKey } from "../../src/security/secret-key.ts";
 import { databaseFile, openHome } from "../../src/store/home.ts";
@@ -67,6 +67,7 @@ const PLACES = [
   "job_sources.configuration_json",
   "messages.message_json",
   "runs.inputs_json",
+  "schedules.webhook_json",
   "tasks.message_json",
 ];
 
@@ -74,6 +75,7 @@ describe("a home with open jobs, after its program was killed", { concurrency: 1
   let home = "";
   let runId = "";
   let oldKey = "";
+  let webhook: JsonValue | undefined;
 
   before(async () => {
     home = await temporaryHome();
@@ -97,6 +99,8 @@ describe("a home with open jobs, after its program was killed", { concurrency: 1
     );
     await using program = await startGateway({ home });
     const jobId = await createJob(program, manifest, { resolved_configuration: configuration });
+    const scheduled = { job_id: jobId, event: { type: "pushed" }, webhook: { scheme: "github" } };
+    ({ webhook } = await call(program, "POST", "/schedules", scheduled));
     runId = await startRun(program, jobId, {
       inputs: {
         $entrypoints: {
@@ -183,6 +187,18 @@ describe("a home with open jobs, after its program was killed", { concurrency: 1
     assert.ok(history.includes(digestOf(configuration)), "the configuration");
     assert.ok(!/-secret-of-this-test/.test(history));
     assert.ok(!/damaged|checksum/.test(program.output()), program.output());
+  });
+
+  test("admits what is signed with a webhook's secret, at its path", async () => {
+    const { path, secret } = webhook as { path: string; secret: string };
+    await using program = await startGatewayHere({ home });
+    const signature = createHmac("sha256", secret).update("{}").digest("hex");
+    const answer = await fetch(program.url + path, {
+      method: "POST",
+      body: "{}",
+      headers: { "content-type": "application/json", "x-hub-signature-256": `sha256=${signature}` },
+    });
+    assert.equal(answer.status, 202, await answer.text());
   });
 
   test("takes the first of the given keys, reports what none of them decrypts, and leaves secret.key alone", async () => {
