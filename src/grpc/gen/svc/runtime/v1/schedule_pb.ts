@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file svc/runtime/v1/schedule.proto.
  */
 export const file_svc_runtime_v1_schedule: GenFile = /*@__PURE__*/
-  fileDesc("Ch1zdmMvcnVudGltZS92MS9zY2hlZHVsZS5wcm90bxIOc3ZjLnJ1bnRpbWUudjEihgoKCFNjaGVkdWxlEhMKC3NjaGVkdWxlX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDAoEa2luZBgDIAEoCRIOCgZzdGF0dXMYBCABKAkSGgoNc3RhdHVzX3JlYXNvbhgFIAEoCUgAiAEBEi4KBnRhcmdldBgGIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlVGFyZ2V0EhMKBmpvYl9pZBgHIAEoCUgBiAEBEicKBmlucHV0cxgIIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSMQoQY29uZmlnX292ZXJyaWRlcxgJIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSJgoEY3JvbhgKIAEoCzIYLnN2Yy5ydW50aW1lLnYxLkNyb25SdWxlEjEKB2RlbGF5ZWQYCyABKAsyIC5zdmMucnVudGltZS52MS5TY2hlZHVsZS5EdWVUaW1lEg8KB292ZXJsYXAYDCABKAkSDgoGbWlzc2VkGA0gASgJEhUKDWNhdGNodXBfbGltaXQYDiABKAUSKQoFdW50aWwYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKCG1heF9ydW5zGBAgASgDSAKIAQESIQoUcGF1c2VfYWZ0ZXJfZmFpbHVyZXMYESABKANIA4gBARIvCgtuZXh0X3J1bl9hdBgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbmV4dF9ydW5zGBMgAygLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtkZXNjcmlwdGlvbhgUIAEoCRI8Cg1sYXN0X2Rpc3BhdGNoGBUgASgLMiUuc3ZjLnJ1bnRpbWUudjEuU2NoZWR1bGUuTGFzdERpc3BhdGNoEi8KBmNvdW50cxgWIAEoCzIfLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlLkNvdW50cxIQCghyZXZpc2lvbhgXIAEoAxIuCgpjcmVhdGVkX2F0GBggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GBkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgVldmVudBgaIAEoCzIZLnN2Yy5ydW50aW1lLnYxLkV2ZW50UnVsZRpNCgZDb3VudHMSEgoKZGlzcGF0Y2hlZBgBIAEoAxIPCgdza2lwcGVkGAIgASgDEg4KBm1pc3NlZBgDIAEoAxIOCgZmYWlsZWQYBCABKAMavgEKDExhc3REaXNwYXRjaBIqCgZkdWVfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDWRpc3BhdGNoZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKBnJ1bl9pZBgDIAEoCUgAiAEBEg8KB291dGNvbWUYBCABKAkSEwoGcmVhc29uGAUgASgJSAGIAQFCCQoHX3J1bl9pZEIJCgdfcmVhc29uGjEKB0R1ZVRpbWUSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQhAKDl9zdGF0dXNfcmVhc29uQgkKB19qb2JfaWRCCwoJX21heF9ydW5zQhcKFV9wYXVzZV9hZnRlcl9mYWlsdXJlcyJcCg5TY2hlZHVsZVRhcmdldBITCgZqb2JfaWQYASABKAlIAIgBARIZCgxibHVlcHJpbnRfaWQYAiABKAlIAYgBAUIJCgdfam9iX2lkQg8KDV9ibHVlcHJpbnRfaWQicwoIQ3JvblJ1bGUSEwoLZXhwcmVzc2lvbnMYASADKAkSFQoIdGltZXpvbmUYAiABKAlIAIgBARIbCg5qaXR0ZXJfc2Vjb25kcxgDIAEoBUgBiAEBQgsKCV90aW1lem9uZUIRCg9faml0dGVyX3NlY29uZHMiXQoFRGVsYXkSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKDWRlbGF5X3NlY29uZHMYAiABKAVIAIgBAUIQCg5fZGVsYXlfc2Vjb25kcyLkAgoJRXZlbnRSdWxlEhEKBHR5cGUYASABKAlIAIgBARIxCgdmaWx0ZXJzGAIgAygLMiAuc3ZjLnJ1bnRpbWUudjEuRXZlbnRSdWxlLkZpbHRlchIdChBkZWJvdW5jZV9zZWNvbmRzGAMgASgFSAGIAQESHQoQdGhyb3R0bGVfc2Vjb25kcxgEIAEoBUgCiAEBEi4KBWJhdGNoGAUgASgLMh8uc3ZjLnJ1bnRpbWUudjEuRXZlbnRSdWxlLkJhdGNoGkkKBkZpbHRlchIMCgRwYXRoGAEgASgJEgoKAm9wGAIgASgJEiUKBXZhbHVlGAMgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlGiUKBUJhdGNoEgsKA21heBgBIAEoBRIPCgdzZWNvbmRzGAIgASgFQgcKBV90eXBlQhMKEV9kZWJvdW5jZV9zZWNvbmRzQhMKEV90aHJvdHRsZV9zZWNvbmRzIt0CCgxUcmlnZ2VyRXZlbnQSEAoIZXZlbnRfaWQYASABKAkSDAoEdHlwZRgCIAEoCRITCgZzb3VyY2UYAyABKAlIAIgBARInCgdwYXlsb2FkGAQgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlEi8KC3JlY2VpdmVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCgdtYXRjaGVkGAYgAygLMiIuc3ZjLnJ1bnRpbWUudjEuVHJpZ2dlckV2ZW50Lk1hdGNoGn4KBU1hdGNoEhMKC3NjaGVkdWxlX2lkGAEgASgJEhMKBnJ1bl9pZBgCIAEoCUgAiAEBEhQKB3NraXBwZWQYAyABKAlIAYgBARITCgZyZWFzb24YBCABKAlIAogBAUIJCgdfcnVuX2lkQgoKCF9za2lwcGVkQgkKB19yZWFzb25CCQoHX3NvdXJjZSK7BAocU2NoZWR1bGVTZXJ2aWNlQ3JlYXRlUmVxdWVzdBIRCgRuYW1lGAEgASgJSACIAQESLgoGdGFyZ2V0GAIgASgLMh4uc3ZjLnJ1bnRpbWUudjEuU2NoZWR1bGVUYXJnZXQSJwoGaW5wdXRzGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIxChBjb25maWdfb3ZlcnJpZGVzGAQgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBImCgRjcm9uGAUgASgLMhguc3ZjLnJ1bnRpbWUudjEuQ3JvblJ1bGUSJgoHZGVsYXllZBgGIAEoCzIVLnN2Yy5ydW50aW1lLnYxLkRlbGF5EhQKB292ZXJsYXAYByABKAlIAYgBARITCgZtaXNzZWQYCCABKAlIAogBARIaCg1jYXRjaHVwX2xpbWl0GAkgASgFSAOIAQESKQoFdW50aWwYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKCG1heF9ydW5zGAsgASgFSASIAQESIQoUcGF1c2VfYWZ0ZXJfZmFpbHVyZXMYDCABKAVIBYgBARIoCgVldmVudBgNIAEoCzIZLnN2Yy5ydW50aW1lLnYxLkV2ZW50UnVsZUIHCgVfbmFtZUIKCghfb3ZlcmxhcEIJCgdfbWlzc2VkQhAKDl9jYXRjaHVwX2xpbWl0QgsKCV9tYXhfcnVuc0IXChVfcGF1c2VfYWZ0ZXJfZmFpbHVyZXMiSwodU2NoZWR1bGVTZXJ2aWNlQ3JlYXRlUmVzcG9uc2USKgoIc2NoZWR1bGUYASABKAsyGC5zdmMucnVudGltZS52MS5TY2hlZHVsZSJrChxTY2hlZHVsZVNlcnZpY2VVcGRhdGVSZXF1ZXN0EhMKC3NjaGVkdWxlX2lkGAEgASgJEgwKBGV0YWcYAiABKAkSKAoHY2hhbmdlcxgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QiSwodU2NoZWR1bGVTZXJ2aWNlVXBkYXRlUmVzcG9uc2USKgoIc2NoZWR1bGUYASABKAsyGC5zdmMucnVudGltZS52MS5TY2hlZHVsZSLGAQoaU2NoZWR1bGVTZXJ2aWNlTGlzdFJlcXVlc3QSEQoEa2luZBgBIAEoCUgAiAEBEhMKBnN0YXR1cxgCIAEoCUgBiAEBEhMKBmpvYl9pZBgDIAEoCUgCiAEBEhYKCXBhZ2Vfc2l6ZRgEIAEoBUgDiAEBEhcKCnBhZ2VfdG9rZW4YBSABKAlIBIgBAUIHCgVfa2luZEIJCgdfc3RhdHVzQgkKB19qb2JfaWRCDAoKX3BhZ2Vfc2l6ZUINCgtfcGFnZV90b2tlbiJ4ChtTY2hlZHVsZVNlcnZpY2VMaXN0UmVzcG9uc2USJwoFaXRlbXMYASADKAsyGC5zdmMucnVudGltZS52MS5TY2hlZHVsZRIcCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAlIAIgBAUISChBfbmV4dF9wYWdlX3Rva2VuIjYKH1NjaGVkdWxlU2VydmljZUdldFN0YXR1c1JlcXVlc3QSEwoLc2NoZWR1bGVfaWQYASABKAkiTgogU2NoZWR1bGVTZXJ2aWNlR2V0U3RhdHVzUmVzcG9uc2USKgoIc2NoZWR1bGUYASABKAsyGC5zdmMucnVudGltZS52MS5TY2hlZHVsZSIyChtTY2hlZHVsZVNlcnZpY2VQYXVzZVJlcXVlc3QSEwoLc2NoZWR1bGVfaWQYASABKAkiSgocU2NoZWR1bGVTZXJ2aWNlUGF1c2VSZXNwb25zZRIqCghzY2hlZHVsZRgBIAEoCzIYLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlIjMKHFNjaGVkdWxlU2VydmljZVJlc3VtZVJlcXVlc3QSEwoLc2NoZWR1bGVfaWQYASABKAkiSwodU2NoZWR1bGVTZXJ2aWNlUmVzdW1lUmVzcG9uc2USKgoIc2NoZWR1bGUYASABKAsyGC5zdmMucnVudGltZS52MS5TY2hlZHVsZSJBChxTY2hlZHVsZVNlcnZpY2VEZWxldGVSZXF1ZXN0EhMKC3NjaGVkdWxlX2lkGAEgASgJEgwKBGV0YWcYAiABKAkiHwodU2NoZWR1bGVTZXJ2aWNlRGVsZXRlUmVzcG9uc2UiNQoeU2NoZWR1bGVTZXJ2aWNlRGlzcGF0Y2hSZXF1ZXN0EhMKC3NjaGVkdWxlX2lkGAEgASgJIjEKH1NjaGVkdWxlU2VydmljZURpc3BhdGNoUmVzcG9uc2USDgoGcnVuX2lkGAEgASgJIpwBCh9TY2hlZHVsZVNlcnZpY2VFbWl0RXZlbnRSZXF1ZXN0EgwKBHR5cGUYASABKAkSJwoHcGF5bG9hZBgCIAEoCzIWLmdvb2dsZS5wcm90b2J1Zi5WYWx1ZRITCgZzb3VyY2UYAyABKAlIAIgBARIVCghldmVudF9pZBgEIAEoCUgBiAEBQgkKB19zb3VyY2VCCwoJX2V2ZW50X2lkIk8KIFNjaGVkdWxlU2VydmljZUVtaXRFdmVudFJlc3BvbnNlEisKBWV2ZW50GAEgASgLMhwuc3ZjLnJ1bnRpbWUudjEuVHJpZ2dlckV2ZW50IqwBCiBTY2hlZHVsZVNlcnZpY2VMaXN0RXZlbnRzUmVxdWVzdBIRCgR0eXBlGAEgASgJSACIAQESEwoGc291cmNlGAIgASgJSAGIAQESFgoJcGFnZV9zaXplGAMgASgFSAKIAQESFwoKcGFnZV90b2tlbhgEIAEoCUgDiAEBQgcKBV90eXBlQgkKB19zb3VyY2VCDAoKX3BhZ2Vfc2l6ZUINCgtfcGFnZV90b2tlbiKCAQohU2NoZWR1bGVTZXJ2aWNlTGlzdEV2ZW50c1Jlc3BvbnNlEisKBWl0ZW1zGAEgAygLMhwuc3ZjLnJ1bnRpbWUudjEuVHJpZ2dlckV2ZW50EhwKD25leHRfcGFnZV90b2tlbhgCIAEoCUgAiAEBQhIKEF9uZXh0X3BhZ2VfdG9rZW4ysggKD1NjaGVkdWxlU2VydmljZRJlCgZDcmVhdGUSLC5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VDcmVhdGVSZXF1ZXN0Gi0uc3ZjLnJ1bnRpbWUudjEuU2NoZWR1bGVTZXJ2aWNlQ3JlYXRlUmVzcG9uc2USZQoGVXBkYXRlEiwuc3ZjLnJ1bnRpbWUudjEuU2NoZWR1bGVTZXJ2aWNlVXBkYXRlUmVxdWVzdBotLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZVVwZGF0ZVJlc3BvbnNlEl8KBExpc3QSKi5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VMaXN0UmVxdWVzdBorLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZUxpc3RSZXNwb25zZRJuCglHZXRTdGF0dXMSLy5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VHZXRTdGF0dXNSZXF1ZXN0GjAuc3ZjLnJ1bnRpbWUudjEuU2NoZWR1bGVTZXJ2aWNlR2V0U3RhdHVzUmVzcG9uc2USYgoFUGF1c2USKy5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VQYXVzZVJlcXVlc3QaLC5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VQYXVzZVJlc3BvbnNlEmUKBlJlc3VtZRIsLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZVJlc3VtZVJlcXVlc3QaLS5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VSZXN1bWVSZXNwb25zZRJlCgZEZWxldGUSLC5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VEZWxldGVSZXF1ZXN0Gi0uc3ZjLnJ1bnRpbWUudjEuU2NoZWR1bGVTZXJ2aWNlRGVsZXRlUmVzcG9uc2USawoIRGlzcGF0Y2gSLi5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VEaXNwYXRjaFJlcXVlc3QaLy5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VEaXNwYXRjaFJlc3BvbnNlEm4KCUVtaXRFdmVudBIvLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZUVtaXRFdmVudFJlcXVlc3QaMC5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VFbWl0RXZlbnRSZXNwb25zZRJxCgpMaXN0RXZlbnRzEjAuc3ZjLnJ1bnRpbWUudjEuU2NoZWR1bGVTZXJ2aWNlTGlzdEV2ZW50c1JlcXVlc3QaMS5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VMaXN0RXZlbnRzUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("Ch1zdmMvcnVudGltZS92MS9zY2hlZHVsZS5wcm90bxIOc3ZjLnJ1bnRpbWUudjEisAoKCFNjaGVkdWxlEhMKC3NjaGVkdWxlX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDAoEa2luZBgDIAEoCRIOCgZzdGF0dXMYBCABKAkSGgoNc3RhdHVzX3JlYXNvbhgFIAEoCUgAiAEBEi4KBnRhcmdldBgGIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlVGFyZ2V0EhMKBmpvYl9pZBgHIAEoCUgBiAEBEicKBmlucHV0cxgIIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSMQoQY29uZmlnX292ZXJyaWRlcxgJIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSJgoEY3JvbhgKIAEoCzIYLnN2Yy5ydW50aW1lLnYxLkNyb25SdWxlEjEKB2RlbGF5ZWQYCyABKAsyIC5zdmMucnVudGltZS52MS5TY2hlZHVsZS5EdWVUaW1lEg8KB292ZXJsYXAYDCABKAkSDgoGbWlzc2VkGA0gASgJEhUKDWNhdGNodXBfbGltaXQYDiABKAUSKQoFdW50aWwYDyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKCG1heF9ydW5zGBAgASgDSAKIAQESIQoUcGF1c2VfYWZ0ZXJfZmFpbHVyZXMYESABKANIA4gBARIvCgtuZXh0X3J1bl9hdBgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbmV4dF9ydW5zGBMgAygLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtkZXNjcmlwdGlvbhgUIAEoCRI8Cg1sYXN0X2Rpc3BhdGNoGBUgASgLMiUuc3ZjLnJ1bnRpbWUudjEuU2NoZWR1bGUuTGFzdERpc3BhdGNoEi8KBmNvdW50cxgWIAEoCzIfLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlLkNvdW50cxIQCghyZXZpc2lvbhgXIAEoAxIuCgpjcmVhdGVkX2F0GBggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GBkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgVldmVudBgaIAEoCzIZLnN2Yy5ydW50aW1lLnYxLkV2ZW50UnVsZRIoCgd3ZWJob29rGBsgASgLMhcuc3ZjLnJ1bnRpbWUudjEuV2ViaG9vaxpNCgZDb3VudHMSEgoKZGlzcGF0Y2hlZBgBIAEoAxIPCgdza2lwcGVkGAIgASgDEg4KBm1pc3NlZBgDIAEoAxIOCgZmYWlsZWQYBCABKAMavgEKDExhc3REaXNwYXRjaBIqCgZkdWVfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKDWRpc3BhdGNoZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKBnJ1bl9pZBgDIAEoCUgAiAEBEg8KB291dGNvbWUYBCABKAkSEwoGcmVhc29uGAUgASgJSAGIAQFCCQoHX3J1bl9pZEIJCgdfcmVhc29uGjEKB0R1ZVRpbWUSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQhAKDl9zdGF0dXNfcmVhc29uQgkKB19qb2JfaWRCCwoJX21heF9ydW5zQhcKFV9wYXVzZV9hZnRlcl9mYWlsdXJlcyJcCg5TY2hlZHVsZVRhcmdldBITCgZqb2JfaWQYASABKAlIAIgBARIZCgxibHVlcHJpbnRfaWQYAiABKAlIAYgBAUIJCgdfam9iX2lkQg8KDV9ibHVlcHJpbnRfaWQicwoIQ3JvblJ1bGUSEwoLZXhwcmVzc2lvbnMYASADKAkSFQoIdGltZXpvbmUYAiABKAlIAIgBARIbCg5qaXR0ZXJfc2Vjb25kcxgDIAEoBUgBiAEBQgsKCV90aW1lem9uZUIRCg9faml0dGVyX3NlY29uZHMiXQoFRGVsYXkSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKDWRlbGF5X3NlY29uZHMYAiABKAVIAIgBAUIQCg5fZGVsYXlfc2Vjb25kcyLkAgoJRXZlbnRSdWxlEhEKBHR5cGUYASABKAlIAIgBARIxCgdmaWx0ZXJzGAIgAygLMiAuc3ZjLnJ1bnRpbWUudjEuRXZlbnRSdWxlLkZpbHRlchIdChBkZWJvdW5jZV9zZWNvbmRzGAMgASgFSAGIAQESHQoQdGhyb3R0bGVfc2Vjb25kcxgEIAEoBUgCiAEBEi4KBWJhdGNoGAUgASgLMh8uc3ZjLnJ1bnRpbWUudjEuRXZlbnRSdWxlLkJhdGNoGkkKBkZpbHRlchIMCgRwYXRoGAEgASgJEgoKAm9wGAIgASgJEiUKBXZhbHVlGAMgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlGiUKBUJhdGNoEgsKA21heBgBIAEoBRIPCgdzZWNvbmRzGAIgASgFQgcKBV90eXBlQhMKEV9kZWJvdW5jZV9zZWNvbmRzQhMKEV90aHJvdHRsZV9zZWNvbmRzIpsBCgdXZWJob29rEhMKBnNjaGVtZRgBIAEoCUgAiAEBEhMKBnNlY3JldBgCIAEoCUgBiAEBEh4KEXRvbGVyYW5jZV9zZWNvbmRzGAMgASgFSAKIAQESEQoEcGF0aBgEIAEoCUgDiAEBQgkKB19zY2hlbWVCCQoHX3NlY3JldEIUChJfdG9sZXJhbmNlX3NlY29uZHNCBwoFX3BhdGgi3QIKDFRyaWdnZXJFdmVudBIQCghldmVudF9pZBgBIAEoCRIMCgR0eXBlGAIgASgJEhMKBnNvdXJjZRgDIAEoCUgAiAEBEicKB3BheWxvYWQYBCABKAsyFi5nb29nbGUucHJvdG9idWYuVmFsdWUSLwoLcmVjZWl2ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjMKB21hdGNoZWQYBiADKAsyIi5zdmMucnVudGltZS52MS5UcmlnZ2VyRXZlbnQuTWF0Y2gafgoFTWF0Y2gSEwoLc2NoZWR1bGVfaWQYASABKAkSEwoGcnVuX2lkGAIgASgJSACIAQESFAoHc2tpcHBlZBgDIAEoCUgBiAEBEhMKBnJlYXNvbhgEIAEoCUgCiAEBQgkKB19ydW5faWRCCgoIX3NraXBwZWRCCQoHX3JlYXNvbkIJCgdfc291cmNlIuUEChxTY2hlZHVsZVNlcnZpY2VDcmVhdGVSZXF1ZXN0EhEKBG5hbWUYASABKAlIAIgBARIuCgZ0YXJnZXQYAiABKAsyHi5zdmMucnVudGltZS52MS5TY2hlZHVsZVRhcmdldBInCgZpbnB1dHMYAyABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EjEKEGNvbmZpZ19vdmVycmlkZXMYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiYKBGNyb24YBSABKAsyGC5zdmMucnVudGltZS52MS5Dcm9uUnVsZRImCgdkZWxheWVkGAYgASgLMhUuc3ZjLnJ1bnRpbWUudjEuRGVsYXkSFAoHb3ZlcmxhcBgHIAEoCUgBiAEBEhMKBm1pc3NlZBgIIAEoCUgCiAEBEhoKDWNhdGNodXBfbGltaXQYCSABKAVIA4gBARIpCgV1bnRpbBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoIbWF4X3J1bnMYCyABKAVIBIgBARIhChRwYXVzZV9hZnRlcl9mYWlsdXJlcxgMIAEoBUgFiAEBEigKBWV2ZW50GA0gASgLMhkuc3ZjLnJ1bnRpbWUudjEuRXZlbnRSdWxlEigKB3dlYmhvb2sYDiABKAsyFy5zdmMucnVudGltZS52MS5XZWJob29rQgcKBV9uYW1lQgoKCF9vdmVybGFwQgkKB19taXNzZWRCEAoOX2NhdGNodXBfbGltaXRCCwoJX21heF9ydW5zQhcKFV9wYXVzZV9hZnRlcl9mYWlsdXJlcyJLCh1TY2hlZHVsZVNlcnZpY2VDcmVhdGVSZXNwb25zZRIqCghzY2hlZHVsZRgBIAEoCzIYLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlImsKHFNjaGVkdWxlU2VydmljZVVwZGF0ZVJlcXVlc3QSEwoLc2NoZWR1bGVfaWQYASABKAkSDAoEZXRhZxgCIAEoCRIoCgdjaGFuZ2VzGAMgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCJLCh1TY2hlZHVsZVNlcnZpY2VVcGRhdGVSZXNwb25zZRIqCghzY2hlZHVsZRgBIAEoCzIYLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlIsYBChpTY2hlZHVsZVNlcnZpY2VMaXN0UmVxdWVzdBIRCgRraW5kGAEgASgJSACIAQESEwoGc3RhdHVzGAIgASgJSAGIAQESEwoGam9iX2lkGAMgASgJSAKIAQESFgoJcGFnZV9zaXplGAQgASgFSAOIAQESFwoKcGFnZV90b2tlbhgFIAEoCUgEiAEBQgcKBV9raW5kQgkKB19zdGF0dXNCCQoHX2pvYl9pZEIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIngKG1NjaGVkdWxlU2VydmljZUxpc3RSZXNwb25zZRInCgVpdGVtcxgBIAMoCzIYLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlEhwKD25leHRfcGFnZV90b2tlbhgCIAEoCUgAiAEBQhIKEF9uZXh0X3BhZ2VfdG9rZW4iNgofU2NoZWR1bGVTZXJ2aWNlR2V0U3RhdHVzUmVxdWVzdBITCgtzY2hlZHVsZV9pZBgBIAEoCSJOCiBTY2hlZHVsZVNlcnZpY2VHZXRTdGF0dXNSZXNwb25zZRIqCghzY2hlZHVsZRgBIAEoCzIYLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlIjIKG1NjaGVkdWxlU2VydmljZVBhdXNlUmVxdWVzdBITCgtzY2hlZHVsZV9pZBgBIAEoCSJKChxTY2hlZHVsZVNlcnZpY2VQYXVzZVJlc3BvbnNlEioKCHNjaGVkdWxlGAEgASgLMhguc3ZjLnJ1bnRpbWUudjEuU2NoZWR1bGUiMwocU2NoZWR1bGVTZXJ2aWNlUmVzdW1lUmVxdWVzdBITCgtzY2hlZHVsZV9pZBgBIAEoCSJLCh1TY2hlZHVsZVNlcnZpY2VSZXN1bWVSZXNwb25zZRIqCghzY2hlZHVsZRgBIAEoCzIYLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlIkEKHFNjaGVkdWxlU2VydmljZURlbGV0ZVJlcXVlc3QSEwoLc2NoZWR1bGVfaWQYASABKAkSDAoEZXRhZxgCIAEoCSIfCh1TY2hlZHVsZVNlcnZpY2VEZWxldGVSZXNwb25zZSI1Ch5TY2hlZHVsZVNlcnZpY2VEaXNwYXRjaFJlcXVlc3QSEwoLc2NoZWR1bGVfaWQYASABKAkiMQofU2NoZWR1bGVTZXJ2aWNlRGlzcGF0Y2hSZXNwb25zZRIOCgZydW5faWQYASABKAkinAEKH1NjaGVkdWxlU2VydmljZUVtaXRFdmVudFJlcXVlc3QSDAoEdHlwZRgBIAEoCRInCgdwYXlsb2FkGAIgASgLMhYuZ29vZ2xlLnByb3RvYnVmLlZhbHVlEhMKBnNvdXJjZRgDIAEoCUgAiAEBEhUKCGV2ZW50X2lkGAQgASgJSAGIAQFCCQoHX3NvdXJjZUILCglfZXZlbnRfaWQiTwogU2NoZWR1bGVTZXJ2aWNlRW1pdEV2ZW50UmVzcG9uc2USKwoFZXZlbnQYASABKAsyHC5zdmMucnVudGltZS52MS5UcmlnZ2VyRXZlbnQirAEKIFNjaGVkdWxlU2VydmljZUxpc3RFdmVudHNSZXF1ZXN0EhEKBHR5cGUYASABKAlIAIgBARITCgZzb3VyY2UYAiABKAlIAYgBARIWCglwYWdlX3NpemUYAyABKAVIAogBARIXCgpwYWdlX3Rva2VuGAQgASgJSAOIAQFCBwoFX3R5cGVCCQoHX3NvdXJjZUIMCgpfcGFnZV9zaXplQg0KC19wYWdlX3Rva2VuIoIBCiFTY2hlZHVsZVNlcnZpY2VMaXN0RXZlbnRzUmVzcG9uc2USKwoFaXRlbXMYASADKAsyHC5zdmMucnVudGltZS52MS5UcmlnZ2VyRXZlbnQSHAoPbmV4dF9wYWdlX3Rva2VuGAIgASgJSACIAQFCEgoQX25leHRfcGFnZV90b2tlbjKyCAoPU2NoZWR1bGVTZXJ2aWNlEmUKBkNyZWF0ZRIsLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZUNyZWF0ZVJlcXVlc3QaLS5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VDcmVhdGVSZXNwb25zZRJlCgZVcGRhdGUSLC5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VVcGRhdGVSZXF1ZXN0Gi0uc3ZjLnJ1bnRpbWUudjEuU2NoZWR1bGVTZXJ2aWNlVXBkYXRlUmVzcG9uc2USXwoETGlzdBIqLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZUxpc3RSZXF1ZXN0Gisuc3ZjLnJ1bnRpbWUudjEuU2NoZWR1bGVTZXJ2aWNlTGlzdFJlc3BvbnNlEm4KCUdldFN0YXR1cxIvLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZUdldFN0YXR1c1JlcXVlc3QaMC5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VHZXRTdGF0dXNSZXNwb25zZRJiCgVQYXVzZRIrLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZVBhdXNlUmVxdWVzdBosLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZVBhdXNlUmVzcG9uc2USZQoGUmVzdW1lEiwuc3ZjLnJ1bnRpbWUudjEuU2NoZWR1bGVTZXJ2aWNlUmVzdW1lUmVxdWVzdBotLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZVJlc3VtZVJlc3BvbnNlEmUKBkRlbGV0ZRIsLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZURlbGV0ZVJlcXVlc3QaLS5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VEZWxldGVSZXNwb25zZRJrCghEaXNwYXRjaBIuLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZURpc3BhdGNoUmVxdWVzdBovLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZURpc3BhdGNoUmVzcG9uc2USbgoJRW1pdEV2ZW50Ei8uc3ZjLnJ1bnRpbWUudjEuU2NoZWR1bGVTZXJ2aWNlRW1pdEV2ZW50UmVxdWVzdBowLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZUVtaXRFdmVudFJlc3BvbnNlEnEKCkxpc3RFdmVudHMSMC5zdmMucnVudGltZS52MS5TY2hlZHVsZVNlcnZpY2VMaXN0RXZlbnRzUmVxdWVzdBoxLnN2Yy5ydW50aW1lLnYxLlNjaGVkdWxlU2VydmljZUxpc3RFdmVudHNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * A rule by which runs of a job are started.
@@ -153,6 +153,11 @@ export type Schedule = Message<"svc.runtime.v1.Schedule"> & {
    * @generated from field: svc.runtime.v1.EventRule event = 26;
    */
   event?: EventRule | undefined;
+
+  /**
+   * @generated from field: svc.runtime.v1.Webhook webhook = 27;
+   */
+  webhook?: Webhook | undefined;
 };
 
 /**
@@ -410,6 +415,46 @@ export const EventRule_BatchSchema: GenMessage<EventRule_Batch> = /*@__PURE__*/
   messageDesc(file_svc_runtime_v1_schedule, 4, 1);
 
 /**
+ * A path of the gateway to which other programs send signed events.
+ *
+ * @generated from message svc.runtime.v1.Webhook
+ */
+export type Webhook = Message<"svc.runtime.v1.Webhook"> & {
+  /**
+   * github, stripe or hmac-sha256.
+   *
+   * @generated from field: optional string scheme = 1;
+   */
+  scheme?: string | undefined;
+
+  /**
+   * Shown once, to whoever has made or changed it.
+   *
+   * @generated from field: optional string secret = 2;
+   */
+  secret?: string | undefined;
+
+  /**
+   * @generated from field: optional int32 tolerance_seconds = 3;
+   */
+  toleranceSeconds?: number | undefined;
+
+  /**
+   * Made by the server.
+   *
+   * @generated from field: optional string path = 4;
+   */
+  path?: string | undefined;
+};
+
+/**
+ * Describes the message svc.runtime.v1.Webhook.
+ * Use `create(WebhookSchema)` to create a new message.
+ */
+export const WebhookSchema: GenMessage<Webhook> = /*@__PURE__*/
+  messageDesc(file_svc_runtime_v1_schedule, 5);
+
+/**
  * Something that has happened outside.
  *
  * @generated from message svc.runtime.v1.TriggerEvent
@@ -451,7 +496,7 @@ export type TriggerEvent = Message<"svc.runtime.v1.TriggerEvent"> & {
  * Use `create(TriggerEventSchema)` to create a new message.
  */
 export const TriggerEventSchema: GenMessage<TriggerEvent> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 5);
+  messageDesc(file_svc_runtime_v1_schedule, 6);
 
 /**
  * What a schedule has made of it.
@@ -485,7 +530,7 @@ export type TriggerEvent_Match = Message<"svc.runtime.v1.TriggerEvent.Match"> & 
  * Use `create(TriggerEvent_MatchSchema)` to create a new message.
  */
 export const TriggerEvent_MatchSchema: GenMessage<TriggerEvent_Match> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 5, 0);
+  messageDesc(file_svc_runtime_v1_schedule, 6, 0);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceCreateRequest
@@ -559,6 +604,11 @@ export type ScheduleServiceCreateRequest = Message<"svc.runtime.v1.ScheduleServi
    * @generated from field: svc.runtime.v1.EventRule event = 13;
    */
   event?: EventRule | undefined;
+
+  /**
+   * @generated from field: svc.runtime.v1.Webhook webhook = 14;
+   */
+  webhook?: Webhook | undefined;
 };
 
 /**
@@ -566,7 +616,7 @@ export type ScheduleServiceCreateRequest = Message<"svc.runtime.v1.ScheduleServi
  * Use `create(ScheduleServiceCreateRequestSchema)` to create a new message.
  */
 export const ScheduleServiceCreateRequestSchema: GenMessage<ScheduleServiceCreateRequest> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 6);
+  messageDesc(file_svc_runtime_v1_schedule, 7);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceCreateResponse
@@ -583,7 +633,7 @@ export type ScheduleServiceCreateResponse = Message<"svc.runtime.v1.ScheduleServ
  * Use `create(ScheduleServiceCreateResponseSchema)` to create a new message.
  */
 export const ScheduleServiceCreateResponseSchema: GenMessage<ScheduleServiceCreateResponse> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 7);
+  messageDesc(file_svc_runtime_v1_schedule, 8);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceUpdateRequest
@@ -614,7 +664,7 @@ export type ScheduleServiceUpdateRequest = Message<"svc.runtime.v1.ScheduleServi
  * Use `create(ScheduleServiceUpdateRequestSchema)` to create a new message.
  */
 export const ScheduleServiceUpdateRequestSchema: GenMessage<ScheduleServiceUpdateRequest> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 8);
+  messageDesc(file_svc_runtime_v1_schedule, 9);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceUpdateResponse
@@ -631,7 +681,7 @@ export type ScheduleServiceUpdateResponse = Message<"svc.runtime.v1.ScheduleServ
  * Use `create(ScheduleServiceUpdateResponseSchema)` to create a new message.
  */
 export const ScheduleServiceUpdateResponseSchema: GenMessage<ScheduleServiceUpdateResponse> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 9);
+  messageDesc(file_svc_runtime_v1_schedule, 10);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceListRequest
@@ -668,7 +718,7 @@ export type ScheduleServiceListRequest = Message<"svc.runtime.v1.ScheduleService
  * Use `create(ScheduleServiceListRequestSchema)` to create a new message.
  */
 export const ScheduleServiceListRequestSchema: GenMessage<ScheduleServiceListRequest> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 10);
+  messageDesc(file_svc_runtime_v1_schedule, 11);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceListResponse
@@ -690,7 +740,7 @@ export type ScheduleServiceListResponse = Message<"svc.runtime.v1.ScheduleServic
  * Use `create(ScheduleServiceListResponseSchema)` to create a new message.
  */
 export const ScheduleServiceListResponseSchema: GenMessage<ScheduleServiceListResponse> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 11);
+  messageDesc(file_svc_runtime_v1_schedule, 12);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceGetStatusRequest
@@ -707,7 +757,7 @@ export type ScheduleServiceGetStatusRequest = Message<"svc.runtime.v1.ScheduleSe
  * Use `create(ScheduleServiceGetStatusRequestSchema)` to create a new message.
  */
 export const ScheduleServiceGetStatusRequestSchema: GenMessage<ScheduleServiceGetStatusRequest> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 12);
+  messageDesc(file_svc_runtime_v1_schedule, 13);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceGetStatusResponse
@@ -724,7 +774,7 @@ export type ScheduleServiceGetStatusResponse = Message<"svc.runtime.v1.ScheduleS
  * Use `create(ScheduleServiceGetStatusResponseSchema)` to create a new message.
  */
 export const ScheduleServiceGetStatusResponseSchema: GenMessage<ScheduleServiceGetStatusResponse> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 13);
+  messageDesc(file_svc_runtime_v1_schedule, 14);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServicePauseRequest
@@ -741,7 +791,7 @@ export type ScheduleServicePauseRequest = Message<"svc.runtime.v1.ScheduleServic
  * Use `create(ScheduleServicePauseRequestSchema)` to create a new message.
  */
 export const ScheduleServicePauseRequestSchema: GenMessage<ScheduleServicePauseRequest> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 14);
+  messageDesc(file_svc_runtime_v1_schedule, 15);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServicePauseResponse
@@ -758,7 +808,7 @@ export type ScheduleServicePauseResponse = Message<"svc.runtime.v1.ScheduleServi
  * Use `create(ScheduleServicePauseResponseSchema)` to create a new message.
  */
 export const ScheduleServicePauseResponseSchema: GenMessage<ScheduleServicePauseResponse> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 15);
+  messageDesc(file_svc_runtime_v1_schedule, 16);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceResumeRequest
@@ -775,7 +825,7 @@ export type ScheduleServiceResumeRequest = Message<"svc.runtime.v1.ScheduleServi
  * Use `create(ScheduleServiceResumeRequestSchema)` to create a new message.
  */
 export const ScheduleServiceResumeRequestSchema: GenMessage<ScheduleServiceResumeRequest> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 16);
+  messageDesc(file_svc_runtime_v1_schedule, 17);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceResumeResponse
@@ -792,7 +842,7 @@ export type ScheduleServiceResumeResponse = Message<"svc.runtime.v1.ScheduleServ
  * Use `create(ScheduleServiceResumeResponseSchema)` to create a new message.
  */
 export const ScheduleServiceResumeResponseSchema: GenMessage<ScheduleServiceResumeResponse> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 17);
+  messageDesc(file_svc_runtime_v1_schedule, 18);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceDeleteRequest
@@ -816,7 +866,7 @@ export type ScheduleServiceDeleteRequest = Message<"svc.runtime.v1.ScheduleServi
  * Use `create(ScheduleServiceDeleteRequestSchema)` to create a new message.
  */
 export const ScheduleServiceDeleteRequestSchema: GenMessage<ScheduleServiceDeleteRequest> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 18);
+  messageDesc(file_svc_runtime_v1_schedule, 19);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceDeleteResponse
@@ -829,7 +879,7 @@ export type ScheduleServiceDeleteResponse = Message<"svc.runtime.v1.ScheduleServ
  * Use `create(ScheduleServiceDeleteResponseSchema)` to create a new message.
  */
 export const ScheduleServiceDeleteResponseSchema: GenMessage<ScheduleServiceDeleteResponse> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 19);
+  messageDesc(file_svc_runtime_v1_schedule, 20);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceDispatchRequest
@@ -846,7 +896,7 @@ export type ScheduleServiceDispatchRequest = Message<"svc.runtime.v1.ScheduleSer
  * Use `create(ScheduleServiceDispatchRequestSchema)` to create a new message.
  */
 export const ScheduleServiceDispatchRequestSchema: GenMessage<ScheduleServiceDispatchRequest> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 20);
+  messageDesc(file_svc_runtime_v1_schedule, 21);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceDispatchResponse
@@ -863,7 +913,7 @@ export type ScheduleServiceDispatchResponse = Message<"svc.runtime.v1.ScheduleSe
  * Use `create(ScheduleServiceDispatchResponseSchema)` to create a new message.
  */
 export const ScheduleServiceDispatchResponseSchema: GenMessage<ScheduleServiceDispatchResponse> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 21);
+  messageDesc(file_svc_runtime_v1_schedule, 22);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceEmitEventRequest
@@ -897,7 +947,7 @@ export type ScheduleServiceEmitEventRequest = Message<"svc.runtime.v1.ScheduleSe
  * Use `create(ScheduleServiceEmitEventRequestSchema)` to create a new message.
  */
 export const ScheduleServiceEmitEventRequestSchema: GenMessage<ScheduleServiceEmitEventRequest> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 22);
+  messageDesc(file_svc_runtime_v1_schedule, 23);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceEmitEventResponse
@@ -914,7 +964,7 @@ export type ScheduleServiceEmitEventResponse = Message<"svc.runtime.v1.ScheduleS
  * Use `create(ScheduleServiceEmitEventResponseSchema)` to create a new message.
  */
 export const ScheduleServiceEmitEventResponseSchema: GenMessage<ScheduleServiceEmitEventResponse> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 23);
+  messageDesc(file_svc_runtime_v1_schedule, 24);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceListEventsRequest
@@ -946,7 +996,7 @@ export type ScheduleServiceListEventsRequest = Message<"svc.runtime.v1.ScheduleS
  * Use `create(ScheduleServiceListEventsRequestSchema)` to create a new message.
  */
 export const ScheduleServiceListEventsRequestSchema: GenMessage<ScheduleServiceListEventsRequest> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 24);
+  messageDesc(file_svc_runtime_v1_schedule, 25);
 
 /**
  * @generated from message svc.runtime.v1.ScheduleServiceListEventsResponse
@@ -968,7 +1018,7 @@ export type ScheduleServiceListEventsResponse = Message<"svc.runtime.v1.Schedule
  * Use `create(ScheduleServiceListEventsResponseSchema)` to create a new message.
  */
 export const ScheduleServiceListEventsResponseSchema: GenMessage<ScheduleServiceListEventsResponse> = /*@__PURE__*/
-  messageDesc(file_svc_runtime_v1_schedule, 25);
+  messageDesc(file_svc_runtime_v1_schedule, 26);
 
 /**
  * @generated from service svc.runtime.v1.ScheduleService
