@@ -1678,6 +1678,9 @@ export type Resource = {
     readonly reserved: ResourceReserved;
 
     readonly used: ResourceUse;
+
+    /** Folders in its SVC_HOME/volumes. */
+    readonly volumes: readonly string[];
   }[];
 
   /** Of the limits: each change adds one. */
@@ -1716,8 +1719,16 @@ export type ResourceReserved = {
   /** How many. */
   readonly gpus: number;
 
-  /** Of one command each, on its machine; the first thousand. */
+  /** Of one command each, on its machine; of all that is had by name the first thousand. */
   readonly ports: readonly number[];
+
+  /** That commands have. */
+  readonly volumes: readonly {
+    readonly name: string;
+
+    /** Whether several may have it. */
+    readonly read_only: boolean;
+  }[];
 };
 
 export type ResourceTotals = {
@@ -2737,6 +2748,8 @@ export const problemCodes = [
   "node_not_found",
   /** No open run has such a service; list the services there are. */
   "service_not_found",
+  /** No node has such a volume; list them with GET /resource. */
+  "volume_not_found",
   /** The path takes other methods; Allow lists them. */
   "method_not_allowed",
   /** The request did not arrive in time; send it again. */
@@ -2759,6 +2772,8 @@ export const problemCodes = [
   "active_runs",
   /** A job was made from the bundle; delete the job first. */
   "bundle_in_use",
+  /** A command has the volume; wait until its run has ended, or cancel it. */
+  "volume_in_use",
   /** The machine has no free port for the run; end other runs first. */
   "no_free_port",
   /** The blueprint's folder has mistakes; GET the blueprint lists them. Fix them, then try again. */
@@ -4182,6 +4197,21 @@ export interface Operations {
   readonly removeNode: { readonly request: { readonly body: RemoveNode }; readonly answer: Operation };
 
   /**
+   * Remove a volume, with all that is in it (DELETE /api/v1/resource/volumes/{volume})
+   *
+   * Of the node that answers. A command that asks for it later has an empty one.
+   */
+  readonly removeVolume: {
+    readonly request: {
+      readonly path: {
+        /** The volume's name. */
+        readonly volume: string;
+      };
+    };
+    readonly answer: undefined;
+  };
+
+  /**
    * Find a service by its name (GET /api/v1/services/{name}/resolve)
    *
    * The newest one of that name, tags and node whose checks pass. Without a node, what listens on the
@@ -4872,6 +4902,13 @@ export const operations = {
     body: "json",
     answer: "json",
     takesKey: true,
+  },
+  removeVolume: {
+    method: "DELETE",
+    path: "/api/v1/resource/volumes/{volume}",
+    body: "none",
+    answer: "none",
+    takesKey: false,
   },
   resolveService: {
     method: "GET",

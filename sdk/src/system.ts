@@ -88,6 +88,15 @@ export class SystemResource {
     return this.#transport.value("setResourceLimits", { body: { limits } }, options);
   }
 
+  /**
+   * Removes a volume of the node that answers, with all that is in it.
+   *
+   * @throws TroupeProblem `volume_not_found`, `volume_in_use`, `conflict` when another node has it
+   */
+  async removeVolume(name: string, options: CallOptions = {}): Promise<void> {
+    await this.#transport.json("removeVolume", { path: { volume: name } }, options);
+  }
+
   /** By name. */
   nodes(query: NodesQuery = {}, options: CallOptions = {}): Pages<Node> {
     return pagesOf(this.#transport, "listNodes", { query }, options);

@@ -171,6 +171,9 @@ export async function openCore(
     machine.totals,
     ports,
   );
+  const identity = await openNodeIdentity(home.path, systemRandomness.id);
+  const { nodeId } = identity;
+  const volumeOwners = opened.sharedByNodes?.volumesOf(nodeId);
   const runner = new LocalTaskRunner({
     home: home.path,
     blobs,
@@ -188,6 +191,7 @@ export async function openCore(
     workerEnvPrefixes: config.workerEnvPrefixes,
     runtimeEnv: workersEnv,
     runtimeSecrets: config.secretTexts,
+    ...(volumeOwners !== undefined && { volumeOwners }),
     log: engineLog,
   });
   const serviceRegistry = new ServiceRegistry({
@@ -201,8 +205,6 @@ export async function openCore(
     redact: makeRedactor(config.secretTexts).text,
     report: (jobId, change) => engine.serviceChanged(jobId, change),
   });
-  const identity = await openNodeIdentity(home.path, systemRandomness.id);
-  const { nodeId } = identity;
   const services = new Services({
     own: serviceRegistry,
     nodeName: config.nodeName,

@@ -92,6 +92,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     connect: openTaskStreams(peers, (other) => watch.addressOf(other)),
     labels: ownNode.labels,
     own,
+    hasVolume: (name) => runner.volumes.has(name),
     local: runner,
     engine,
     clock: systemClock,

@@ -70,6 +70,7 @@ export function describeOwnNode(
         effective: slots.effective,
         reserved: slots.reserved,
         used: machine.used,
+        volumes: runner.volumes.names,
       },
       jobsOwned: engine().openJobs,
       tasksRunning: runner.running,

@@ -2,7 +2,13 @@
 
 import { runnerModules } from "../engine/graph.ts";
 import { limits } from "../engine/limits.ts";
-import { CPU_RANGE, GPU_RANGE, MEBIBYTES_RANGE } from "../engine/manifest/resources.ts";
+import {
+  CPU_RANGE,
+  GPU_RANGE,
+  MEBIBYTES_RANGE,
+  VOLUME_NAME,
+  VOLUMES_MAX,
+} from "../engine/manifest/resources.ts";
 import { packageFields } from "./schema-package.ts";
 import {
   anyObject,
@@ -163,6 +169,24 @@ const nodeResources = open(
     disk_mb: integer("Disk in MiB.", MEBIBYTES_RANGE.min, MEBIBYTES_RANGE.max),
     gpu: integer("GPUs.", GPU_RANGE.min, GPU_RANGE.max),
     ports: nodePortsSchema,
+    volumes: list(
+      "Folders of the machine that are kept over runs.",
+      open(
+        "A volume.",
+        {
+          name: text("The same name is the same volume for all jobs.", { pattern: VOLUME_NAME.source }),
+          path: relativePath("Where it is in the command's working folder."),
+          read_only: flag("Whether others that only read may have it, too.", false),
+          size_mb: integer(
+            "A command that writes does not start while more MiB are in it.",
+            MEBIBYTES_RANGE.min,
+            MEBIBYTES_RANGE.max,
+          ),
+        },
+        ["name", "path"],
+      ),
+      { maxItems: VOLUMES_MAX },
+    ),
   },
 );
 

@@ -27,5 +27,11 @@ export const resource: CommandGroup = {
       ],
       load: withServer(async () => (await import("./resource.ts")).set),
     }),
+    command({
+      usage: "resource remove-volume <volume>",
+      summary: "Remove a volume of the node that answers, with all that is in it.",
+      options: remote,
+      load: withServer(async () => (await import("./resource.ts")).removeVolume),
+    }),
   ],
 };

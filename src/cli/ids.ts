@@ -10,6 +10,7 @@ const kinds = {
   run: { pattern: /^[\w-]{1,128}$/, list: "troupe runs" },
   blueprint: { pattern: /^[a-z0-9][a-z0-9_-]{0,63}$/, list: "troupe blueprint list" },
   schedule: { pattern: /^[\w-]{1,128}$/, list: "troupe schedules" },
+  volume: { pattern: /^[a-z0-9][a-z0-9._-]{0,63}$/, list: "troupe resource show" },
   operation: { pattern: /^op_[0-9a-z]+$/, list: "troupe operations" },
 } as const;
 

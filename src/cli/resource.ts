@@ -2,6 +2,7 @@
 
 import type { LimitsInput, Resource } from "../../sdk/src/index.ts";
 import { printAnswer, UsageError } from "./command.ts";
+import { idOf } from "./ids.ts";
 import type { ServerCall } from "./session.ts";
 import { bytes, cleanText, table } from "./text.ts";
 
@@ -23,6 +24,12 @@ export async function set(call: ServerCall): Promise<number> {
   const { system } = call.client;
   const resource = await (isWhole ? system.setLimits(limits) : system.changeLimits(limits));
   return printAnswer(call, resource, () => resourceLines(resource));
+}
+
+export async function removeVolume(call: ServerCall): Promise<number> {
+  const name = idOf(call, "volume");
+  await call.client.system.removeVolume(name);
+  return printAnswer(call, { volume: name, removed: true }, () => `${name} removed`);
 }
 
 const NONE = "none";
@@ -73,11 +80,16 @@ function resourceLines({ nodes, limits }: Resource): readonly string[] {
   const ports = nodes.flatMap(({ name, reserved }) =>
     reserved.ports.length === 0 ? [] : [`Ports in use on ${name}: ${reserved.ports.join(", ")}.`],
   );
+  const volumes = nodes.flatMap(({ name, volumes: all, reserved }) => {
+    const inUse = new Set(reserved.volumes.map((one) => one.name));
+    const shown = all.map((volume) => (inUse.has(volume) ? `${volume} (in use)` : volume));
+    return shown.length === 0 ? [] : [`Volumes on ${name}: ${shown.join(", ")}.`];
+  });
   const set = Object.entries(limits).map(([limit, value]) => `${limit} ${[value].flat().join(",")}`);
   return [
     ...table(HEAD, rows),
     "",
-    ...ports.map(cleanText),
+    ...[...ports, ...volumes].map(cleanText),
     `Limits of each machine: ${cleanText(set.join(", ")) || NONE}.`,
   ];
 }

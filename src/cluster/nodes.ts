@@ -36,6 +36,8 @@ export interface NodeResources {
   readonly effective: MachineTotals;
   readonly reserved: Reserved;
   readonly used: MachineUse;
+  /** Those in its home; absent of a program that has none. */
+  readonly volumes?: readonly string[];
 }
 
 /** What a machine has, by the names that clients see. */

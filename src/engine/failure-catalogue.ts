@@ -172,6 +172,22 @@ export const failureCatalogue = {
       "The command needed more memory than the resources.memory_mb of its node, and was ended by the system.",
     remediation: "Raise the node's resources.memory_mb, or let the command use less memory.",
   },
+  "resource.volume_full": {
+    category: "resource",
+    retryable: false,
+    meaning:
+      "A volume holds more than the size_mb of its node's resources, or the machine has too many volumes.",
+    remediation:
+      "Remove what is not needed from SVC_HOME/volumes/NAME, or the whole volume (troupe resource remove-volume NAME), or raise size_mb.",
+  },
+  "resource.volume_elsewhere": {
+    category: "resource",
+    retryable: true,
+    meaning:
+      "Two nodes wanted to make a volume of one name at once, and the other one has it; or it is on a node that has left.",
+    remediation:
+      "Start the run again: its command goes to the node that has the volume. If that node does not come back, remove it (nodes:remove).",
+  },
   "resource.exhausted": {
     category: "resource",
     retryable: true,

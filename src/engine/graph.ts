@@ -2,7 +2,7 @@
 
 import type { JsonObject, JsonValue } from "./json.ts";
 import type { Labels } from "./labels.ts";
-import type { Demand, PortNeed } from "./resources.ts";
+import type { Demand, PortNeed, VolumeNeed } from "./resources.ts";
 import type { RequiredService, ServiceSpec } from "./service.ts";
 
 /** The one version of manifests. */
@@ -52,6 +52,7 @@ export interface ExecutorConfig {
   readonly demand: Demand | null;
   /** Those of its demand, by the labels under which it is told of them. */
   readonly ports: readonly PortNeed[];
+  readonly volumes: readonly VolumeNeed[];
   /** Seconds one attempt may take; 0 has no limit (the default of long-lived executors). */
   readonly timeoutSeconds: number;
   readonly maxAttempts: number;

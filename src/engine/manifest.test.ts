@@ -401,6 +401,7 @@ test("an executor gets the documented defaults", () => {
     nodeLabels: {},
     demand: null,
     ports: [],
+    volumes: [],
     timeoutSeconds: 300,
     maxAttempts: 1,
     retryBackoffMs: 500,
@@ -511,6 +512,55 @@ test("ports that no command could have are problems, all at once", () => {
     ),
     ["/resources/ports/0/port no_command"],
   );
+});
+
+test("a command has volumes, those alone that it writes to", () => {
+  const volumes = [
+    { name: "cache", path: "./data//cache", size_mb: 2 },
+    { name: "0.models", path: "data/models", read_only: true },
+  ];
+  const config = executor({}, { resources: { volumes } });
+  assert.deepEqual(config.volumes, [
+    { name: "cache", path: "data/cache", isReadOnly: false, bytesMax: 2 * 1024 ** 2 },
+    { name: "0.models", path: "data/models", isReadOnly: true, bytesMax: null },
+  ]);
+  assert.deepEqual(config.demand?.named, {
+    claims: [
+      { kind: "volume", name: "cache", isShared: false },
+      { kind: "volume", name: "0.models", isShared: true },
+    ],
+    freePorts: 0,
+  });
+});
+
+test("volumes that could be no folders of their own are problems, all at once", () => {
+  const problemsWith = (volumes: JsonValue) =>
+    problemsOf(
+      withNode({ agent_type: "executor", config: { command: ["true"] }, resources: { volumes } }),
+    ).map(({ path, code }) => `${path.slice("/nodes/1/resources/volumes".length)} ${code}`);
+  const wrong = [
+    { path: "a" },
+    { name: "../x", path: "b" },
+    { name: "x" },
+    { name: "x", path: "/etc" },
+    { name: "y", path: "c/../d" },
+    { name: "z", path: "." },
+    { name: "ok", path: "e", read_only: 1, size_mb: 0 },
+    { name: "in", path: "e/f" },
+  ];
+  assert.deepEqual(problemsWith(wrong), [
+    "/0/name missing",
+    "/1/name invalid_name",
+    "/2/path missing",
+    "/3/name duplicate",
+    "/3/path path_outside",
+    "/4/path invalid_path",
+    "/5/path invalid_path",
+    "/6/read_only wrong_type",
+    "/6/size_mb out_of_range",
+    "/7/path invalid_path",
+  ]);
+  assert.deepEqual(problemsWith(Array(17).fill({ name: "a", path: "a" })), [" too_many"]);
 });
 
 test("the runner's fields may be in the node or in its config, and config wins", () => {

@@ -10,7 +10,9 @@ export interface Amounts {
   readonly gpus: number;
 }
 
-export const claimKinds = ["port"] as const;
+export const noAmounts: Amounts = { cpuMillis: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 };
+
+export const claimKinds = ["port", "volume"] as const;
 
 /** A thing of a machine that is had by its name. */
 export interface Claim {
@@ -40,6 +42,23 @@ export interface PortNeed {
   readonly label: string;
   readonly port: number | null;
 }
+
+/** A folder that is kept over runs, and where the command finds it. */
+export interface VolumeNeed {
+  readonly name: string;
+  /** From the command's working folder. */
+  readonly path: string;
+  /** Others that only read it have it at the same time. */
+  readonly isReadOnly: boolean;
+  /** No command that writes starts while more is in it; null: no limit. */
+  readonly bytesMax: number | null;
+}
+
+export const volumeClaim = ({ name, isReadOnly }: VolumeNeed): Claim => ({
+  kind: "volume",
+  name,
+  isShared: isReadOnly,
+});
 
 /** The ports of a command by their labels. @param chosen for those that have no number, in their order */
 export function portsByLabel(

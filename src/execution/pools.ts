@@ -12,7 +12,15 @@
 
 import { hasLabels, type Labels, labelsText, noLabels } from "../engine/labels.ts";
 import { type Grant, type NodeNeeds, noNeeds, type Slots } from "../engine/ports.ts";
-import { type Amounts, amountsText, type Demand, lacking } from "../engine/resources.ts";
+import {
+  type Amounts,
+  amountsText,
+  type Claim,
+  claimText,
+  type Demand,
+  lacking,
+  noAmounts,
+} from "../engine/resources.ts";
 import { plainShare, priorities, type Share } from "../engine/share.ts";
 import type { Lease } from "../engine/task-port.ts";
 import { Allotment, type Free, type Given, missingText, noMachine } from "./allotment.ts";
@@ -219,6 +227,17 @@ export class PoolSlots implements Slots {
   /** All commands of an earlier program of this node were ended before this one began. */
   endOfFormer(): number {
     return Number.NEGATIVE_INFINITY;
+  }
+
+  /** Has no command get a named thing. @returns gives it back; null: a command has it */
+  holdBack(claim: Claim): (() => void) | null {
+    if (!this.#machine.free().names.isFree(claim)) return null;
+    const key = `held back: ${claimText(claim)}`;
+    this.#machine.reserve(key, { ...noAmounts, named: { claims: [claim], freePorts: 0 } });
+    return () => {
+      this.#machine.release(key);
+      this.#serveAll();
+    };
   }
 
   /** From now on so much may be had of the machine. What is reserved stays so. */

@@ -38,6 +38,7 @@ import { type HostLocalOptions, HostLocalRunner } from "./runner/host-local.ts";
 import { ModuleRunner } from "./runner/module-runner.ts";
 import { agentFolders, attemptFolder } from "./runner/paths.ts";
 import { Trash } from "./runner/trash.ts";
+import { type VolumeOwners, Volumes } from "./volumes.ts";
 
 export interface LocalTaskRunnerOptions extends HostLocalOptions {
   /**
@@ -48,6 +49,8 @@ export interface LocalTaskRunnerOptions extends HostLocalOptions {
   readonly openConfiguration: (json: string) => Promise<DecryptedConfiguration>;
   /** Opens the body of a message. @throws ConfigurationUnreadable */
   readonly openBody: (body: JsonValue) => DecryptedBody;
+  /** Absent: no other node has the database. */
+  readonly volumeOwners?: VolumeOwners;
 }
 
 interface Running {
@@ -63,6 +66,7 @@ export class LocalTaskRunner implements TaskRunner {
   /** Programs beside the tasks; they end when the runner drains. */
   readonly sideCommands: SideCommands;
   readonly leftovers: Leftovers;
+  readonly volumes: Volumes;
   readonly #options: LocalTaskRunnerOptions;
   readonly #trees: ProcessTrees;
   readonly #spawner = new Spawner(
@@ -88,12 +92,14 @@ export class LocalTaskRunner implements TaskRunner {
     this.#fifos = new FifoSupply(join(options.home, "tmp", "pipes"));
     const discarded = join(options.home, "tmp", "attempts");
     this.#trash = new Trash(options.home, discarded, options.clock, options.log);
+    this.volumes = new Volumes(options.home, options.volumeOwners ?? null);
     this.#commands = new HostLocalRunner(options, {
       trees: this.#trees,
       spawner: this.#spawner,
       groups: this.#groups,
       fifos: this.#fifos,
       trash: this.#trash,
+      volumes: this.volumes,
       clock: options.clock,
     });
     this.#modules = new ModuleRunner(options);

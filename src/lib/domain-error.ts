@@ -18,6 +18,8 @@ export type DomainErrorCode =
   | "operation_not_found"
   | "schedule_not_found"
   | "deployment_not_found"
+  | "volume_not_found"
+  | "volume_in_use"
   | "event_not_found"
   | "node_not_found"
   | "not_clustered"

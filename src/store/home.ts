@@ -78,7 +78,7 @@ export function openHome(path: string): Home {
  * @returns the paths that others may still read or enter
  */
 export function pathsOpenToOthers(home: string, { fix }: { readonly fix: boolean }): readonly string[] {
-  const names = ["", ...CONTENT_FOLDERS, "processes", "tmp", ...FILES];
+  const names = ["", ...CONTENT_FOLDERS, "processes", "tmp", "volumes", ...FILES];
   return names.map((name) => join(home, name)).filter((path) => isOpen(path, fix));
 }
 

@@ -4,6 +4,7 @@ import type { ExpectedNodes } from "../cluster/node-writes.ts";
 import type { NodeReads, NodeRecords } from "../cluster/nodes.ts";
 import type { Journal } from "../engine/journal.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
+import type { VolumeOwners } from "../execution/volumes.ts";
 import type { FileGarbage, RetentionRecords } from "../runs/retention-records.ts";
 import type { Database } from "./sql/database.ts";
 
@@ -17,6 +18,8 @@ export interface SharedByNodes {
   readonly expected: ExpectedNodes;
   /** Removes the rows of nodes that are gone for good. */
   forgetNodes(): Promise<void>;
+  /** Which node has which volume, for one of them. */
+  volumesOf(nodeId: string): VolumeOwners;
   /** The garbage that is in a node's home. @param kinds what each node has of its own */
   garbageOf(node: {
     readonly nodeId: string;

@@ -1,8 +1,10 @@
 // The machine's resources and their limits, in both APIs.
 
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import {
@@ -55,6 +57,7 @@ test("GET shows what the machine has, what of it commands may have, what is rese
     disk_bytes: 0,
     gpus: 0,
     ports: [],
+    volumes: [],
   });
   const used = shown(answer, "used");
   for (const name of ["memory_bytes", "disk_bytes"]) {
@@ -242,4 +245,38 @@ test("a run whose port another command has is queued with the reason, and starts
   assert.match(String(status_reason), /It waits for port 18080 of the machine\./);
   await call(program, "PATCH", `/runs/${first}`, { desired_state: "cancelled" });
   assert.equal((await ended(program, second)).run.status, "completed");
+});
+
+test("a volume is kept over runs, one that writes has it alone, and it is removed once nobody has it", async () => {
+  const withVolume = (name: string, command: string, more: JsonObject = {}) => {
+    const resources = { volumes: [{ name: "data", path: "data", ...more }] };
+    return graph(name, [{ ...executor("in", command), resources }]);
+  };
+  const remove = (name: string) => ask(program, "DELETE", `/resource/volumes/${name}`);
+  const writes = withVolume("writes", "echo kept > data/file; exec sleep 600");
+  const writer = await startRun(program, await createJob(program, writes));
+  await happens(program, writer, "sandbox_job_started");
+  const reads = await createJob(program, withVolume("reads", "test -f data/file", { read_only: true }));
+  const reader = await startRun(program, reads);
+  await happens(program, reader, "executor_lease_requested");
+  const { status, status_reason } = await call(program, "GET", `/runs/${reader}`);
+  assert.deepEqual(
+    [status, /It waits for volume data of the machine\./.test(String(status_reason))],
+    ["queued", true],
+  );
+  const { nodes, reserved } = (await get()).body as { nodes: readonly JsonObject[]; reserved: JsonObject };
+  assert.deepEqual(reserved.volumes, [{ name: "data", read_only: false }]);
+  assert.deepEqual(nodes[0]?.volumes, ["data"]);
+  assertProblem(await remove("data"), 409, "volume_in_use");
+  await until("the file is written", () => existsSync(join(home, "volumes/data/file")));
+  await call(program, "PATCH", `/runs/${writer}`, { desired_state: "cancelled" });
+  assert.equal((await ended(program, reader)).run.status, "completed");
+  await program.stop();
+  program = await startGatewayHere({ home });
+  assert.equal((await ended(program, await startRun(program, reads))).run.status, "completed");
+  assert.equal((await remove("data")).status, 204);
+  assertProblem(await remove("data"), 404, "volume_not_found");
+  assertProblem(await remove("..%2Fruns"), 404, "volume_not_found");
+  assert.ok(!existsSync(join(home, "volumes/data")));
+  assert.equal((await ended(program, await startRun(program, reads))).run.status, "failed", "it is empty");
 });

@@ -40,6 +40,14 @@ const names = (fault: string, search: string, replacement: string): Mutation => 
   tests: ["src/execution/resource-slots.test.ts"],
 });
 
+const volumes = (fault: string, search: string, replacement: string): Mutation => ({
+  fault,
+  file: "src/execution/volumes.ts",
+  search,
+  replacement,
+  tests: ["src/execution/runner/volumes.test.ts"],
+});
+
 const groups = (fault: string, search: string, replacement: string): Mutation => ({
   fault,
   file: "src/execution/process/control-groups.ts",
@@ -49,6 +57,58 @@ const groups = (fault: string, search: string, replacement: string): Mutation =>
 });
 
 export const resourceMutations: readonly Mutation[] = [
+  volumes(
+    "a volume may hold more than its size",
+    "if (bytesMax !== null && !isReadOnly) await requireRoom",
+    "if (false) await requireRoom",
+  ),
+  volumes(
+    "a volume's links are measured as what they lead to",
+    'import { lstat, readdir } from "node:fs/promises";',
+    'import { stat as lstat, readdir } from "node:fs/promises";',
+  ),
+  {
+    fault: "a volume stays in the working folder when its command has ended",
+    file: "src/execution/runner/volume-links.ts",
+    search: "if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) unlinkSync(path);",
+    replacement: "",
+    tests: ["src/execution/runner/volumes.test.ts"],
+  },
+  {
+    fault: "a volume takes the place of a folder of the command's own",
+    file: "src/execution/runner/volume-links.ts",
+    search: "else if (found !== undefined)",
+    replacement: "else if (false)",
+    tests: ["src/execution/runner/volumes.test.ts"],
+  },
+  {
+    fault: "a volume is removed while a command has it",
+    file: "src/execution/pools.ts",
+    search: "if (!this.#machine.free().names.isFree(claim)) return null;",
+    replacement: "",
+    tests: ["test/gateway/resource.test.ts"],
+  },
+  {
+    fault: "a command is placed where its volume is not",
+    file: "src/cluster/tasks/slots.ts",
+    search: "if (volumeNode !== null && volumeNode !== nodeId) return false;",
+    replacement: "",
+    tests: ["src/cluster/tasks/slots.test.ts"],
+  },
+  {
+    fault: "a new volume is made on two nodes at once",
+    file: "src/cluster/tasks/slots.ts",
+    search: "if (nodeId !== null) this.#volumes.note(needs, nodeId);",
+    replacement: "",
+    tests: ["src/cluster/tasks/slots.test.ts"],
+  },
+  {
+    fault: "a second node takes a volume that another one has",
+    file: "src/store/postgres/volumes.ts",
+    search: "WHERE volumes.node_id = excluded.node_id\n",
+    replacement: "WHERE true\n",
+    tests: ["src/store/postgres/volumes.test.ts"],
+  },
   names(
     "a port that another command has is given to a second one",
     "return held === undefined ||",
@@ -185,7 +245,11 @@ export const resourceMutations: readonly Mutation[] = [
     ".length >= 0",
   ),
   lines("the next one of a line is taken for overtaken as often as the last one", "line.overtaken = 0;", ""),
-  pools("what a command had of the machine is never given back", "this.#machine.release(key);", ";"),
+  pools(
+    "what a command had of the machine is never given back",
+    "if (!this.#machine.isEmpty) this.#machine.release(key);",
+    ";",
+  ),
   pools(
     "a pool does not wait for a request that has its resources",
     "let next: Head<Ticket> | null = this.#readyIn(pool);",

@@ -108,6 +108,7 @@ export class ModelNode implements Living {
       connect: (other) => this.#connectTo(cluster.nodes.find((node) => node.nodeId === other)!),
       labels: {},
       own: this.#own,
+      hasVolume: () => false,
       local: this.#runner(),
       engine: () => this.engine,
       clock,

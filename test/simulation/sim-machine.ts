@@ -1,6 +1,7 @@
 // The machine of a simulated program, of which some commands have a part for themselves:
 //
-// I23. What runs never has more of the machine than there is, and no GPU and no port is two commands'.
+// I23. What runs never has more of the machine than there is, no GPU and no port is two commands', and
+// nobody else has a volume to which a command writes.
 // I24. In the end nothing is reserved, and nobody waits.
 
 import assert from "node:assert/strict";
@@ -18,9 +19,9 @@ const MACHINE = machine({ cpuCores: 4, gpus: [gpu(0), gpu(2)] });
 const demands: readonly (JsonObject | null)[] = [
   null,
   { cpu: 1, ports: [{ label: "web", port: "auto" }] },
-  { cpu: 0.5, memory_mb: 6_000 },
+  { cpu: 0.5, memory_mb: 6_000, volumes: [{ name: "v", path: "v" }] },
   { gpu: 1, ports: [{ label: "fixed", port: 8080 }] },
-  { cpu: 4, gpu: 2 },
+  { cpu: 4, gpu: 2, volumes: [{ name: "v", path: "v", read_only: true }] },
 ];
 
 /** What a node of a random graph asks for: the same in every world, so that it changes nothing else there. */
@@ -62,6 +63,8 @@ export function judgeMachine(running: readonly TaskStart[]): void {
     demandsNow.reduce((sum, one) => sum + one.gpus, 0),
     "I23: each has as many GPUs as it asks for",
   );
+  const volumes = commands.flatMap((one) => one.volumes);
+  assert.ok(volumes.length < 2 || volumes.every(({ isReadOnly }) => isReadOnly), "I23: volumes");
   let free = amountsOf(MACHINE);
   for (const demand of demandsNow) {
     assert.deepEqual(lacking(demand, free), [], "I23: more of the machine is used than there is");

@@ -92,6 +92,7 @@ export function executorConfig(changes: Partial<ExecutorConfig> = {}): ExecutorC
     nodeLabels: {},
     demand: null,
     ports: [],
+    volumes: [],
     timeoutSeconds: 300,
     maxAttempts: 1,
     retryBackoffMs: 500,

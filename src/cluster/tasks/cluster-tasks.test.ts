@@ -233,6 +233,7 @@ class SimNode implements Living {
       connect: (nodeId) => this.#connectTo(world.nodes.find((node) => node.nodeId === nodeId)!),
       labels: this.labels,
       own: this.#own,
+      hasVolume: () => false,
       local: this.#runner(life),
       engine: () => engine,
       clock,

@@ -24,6 +24,8 @@ export interface ClusterTasksParts {
   readonly own: OwnSlots & {
     onFree: (pool: string) => void;
   };
+  /** Whether a volume is in this node's home. */
+  readonly hasVolume: (name: string) => boolean;
   readonly local: TaskRunner;
   /** It is made with these tasks' slots and runner. */
   readonly engine: () => TaskListener & { declaredOutputs(jobId: string): readonly DeclaredOutput[] };
@@ -66,7 +68,14 @@ export function clusterTasks(parts: ClusterTasksParts) {
   );
   // Nothing is known of earlier sessions: they end as any do whose owner is not reached.
   let formerEndMs = clock.steadyMs() + FORMER_LEASES * leaseMs;
-  const slots = new ClusterSlots({ nodeId, labels, own, peers, formerEndMs: () => formerEndMs });
+  const slots = new ClusterSlots({
+    nodeId,
+    labels,
+    own,
+    peers,
+    hasVolume: parts.hasVolume,
+    formerEndMs: () => formerEndMs,
+  });
   own.onGranted = (key, lease) => {
     if (key.startsWith(FOREIGN)) host.granted(key, lease);
     else slots.granted(key, lease);

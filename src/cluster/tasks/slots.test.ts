@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, mock, test } from "node:test";
+import type { PlacementPolicy } from "../../engine/graph.ts";
 import type { Labels } from "../../engine/labels.ts";
 import { noNeeds } from "../../engine/ports.ts";
 import type { Claim } from "../../engine/resources.ts";
@@ -32,7 +33,8 @@ function cluster(slots: number, cpuMillis = 0) {
     request: (nodeId: string, key: string) => void asked.push(`${key} at ${nodeId}`),
     release: (nodeId: string, key: string) => void asked.push(`not ${key} at ${nodeId}`),
   };
-  const nodes = new ClusterSlots({ nodeId: "own", labels, own, peers, formerEndMs: () => 7 });
+  const hasVolume = (name: string) => name === "here";
+  const nodes = new ClusterSlots({ nodeId: "own", labels, own, peers, hasVolume, formerEndMs: () => 7 });
   nodes.onGranted = (key, { node }) => void granted.push(`${key} at ${node ?? "own"}`);
   own.onGranted = (key, lease) => nodes.granted(key, lease);
   own.onFree = (pool) => nodes.ownFree(pool);
@@ -227,6 +229,10 @@ describe("a request for resources of a machine", () => {
     ...more,
   });
   const needs = { nodeLabels: {}, demand };
+  const withVolumes = (...names: readonly string[]) => {
+    const claims = names.map((name) => ({ kind: "volume", name, isShared: true }) as const);
+    return { nodeLabels: {}, demand: { ...amounts(0), named: { claims, freePorts: 0 } } };
+  };
   const ask = ({ nodes }: ReturnType<typeof cluster>, key: string) =>
     nodes.request(key, "default", 1, "spread", needs);
 
@@ -318,6 +324,49 @@ describe("a request for resources of a machine", () => {
     assert.deepEqual(askFor("a"), { kind: "queued" });
     assert.deepEqual(askFor("b"), { kind: "queued", hint: "It waits for port 8080 of a machine." });
     assert.deepEqual(under.news()[0]?.[0], "a at n1");
+  });
+
+  test("for a volume goes to the node that has it, whatever the policy, and waits for it while it is lost", () => {
+    const under = cluster(4, 4_000);
+    const known = [node("n0", 4_000, 4_000, { volumes: ["there"] }), node("n1", 4_000, 4_000)];
+    under.nodes.nodesAre(known);
+    const askFor = (key: string, placement: PlacementPolicy | "here", ...names: readonly string[]) =>
+      under.nodes.request(key, "default", 1, placement, withVolumes(...names));
+    assert.equal(askFor("a", "local", "there").kind, "queued");
+    assert.equal(askFor("b", "spread", "here").kind, "granted");
+    assert.equal(askFor("c", "local", "new", "here2").kind, "granted", "this node makes it");
+    assert.deepEqual(under.news(), [["a at n0"], []]);
+    assert.deepEqual(askFor("d", "local", "here", "there"), {
+      kind: "unsatisfiable",
+      reason: 'Its volumes are on different nodes: "there" on n0, and another one on own.',
+    });
+    assert.deepEqual(askFor("e", "here", "there"), {
+      kind: "unsatisfiable",
+      reason:
+        "Its volume is on the node n0, and a command that offers services runs on its job's node: submit the job there.",
+    });
+    under.nodes.nodesAre([{ ...known[0]!, isReady: false }, known[1]!]);
+    assert.deepEqual(askFor("f", "local", "there"), {
+      kind: "queued",
+      hint:
+        'The node n0, which has the volume, is not ready or has not a slot of pool "default" and volume there for commands. ' +
+        "It waits for that.",
+    });
+    assert.deepEqual(under.news(), [[], []]);
+    under.nodes.nodesAre(known);
+    assert.deepEqual(under.news()[0], ["f at n0"]);
+  });
+
+  test("for a volume that is new goes where another one has been sent that makes it", () => {
+    const under = cluster(0, 0);
+    const known = [node("n0", 4_000, 4_000), node("n1", 4_000, 4_000)];
+    under.nodes.nodesAre(known);
+    const askFor = (key: string) => under.nodes.request(key, "default", 1, "spread", withVolumes("new"));
+    for (const key of ["a", "b"]) askFor(key);
+    under.nodes.nodesAre(known);
+    askFor("c");
+    const places = under.news()[0]?.map((text) => text.split(" ").at(-1));
+    assert.deepEqual([places?.length, new Set(places).size], [3, 1]);
   });
 
   test("waits while only limits keep nodes from holding it", () => {

@@ -6,6 +6,8 @@
 // - A request that no living node can ever grant waits for one that can, if the cluster has had such a node, or if it asks
 //   for labels; else it is unsatisfiable.
 // - A request that must stay ("here") is this node's alone.
+// - A request for volumes goes to the node that has them, and waits for it while it is lost. Those that no node has are made
+//   where the first command that asks for them is placed.
 // - A request for resources of a machine goes to nodes that could hold it within their limits, and among these to one that
 //   has them free, as far as is known: what their rows say, less what was asked for since.
 
@@ -22,6 +24,7 @@ import { Competition, Line, levelOf } from "../../execution/turns.ts";
 import { isReady, type NodeRecord, type NodeResources } from "../nodes.ts";
 import type { PeerSlots, TaskPeers } from "./peers.ts";
 import { type Candidate, choose } from "./placement.ts";
+import { VolumePlaces, type VolumePlacesParts } from "./volume-places.ts";
 
 /** A pool as a node last told of it. */
 export interface KnownPool {
@@ -37,6 +40,8 @@ export interface KnownNode {
   readonly pools: Readonly<Record<string, KnownPool>>;
   /** Null of a program that does not tell them: it reserves none. */
   readonly machine: KnownMachine | null;
+  /** In its home; absent: none. */
+  readonly volumes?: readonly string[];
 }
 
 /** The resources of a machine. */
@@ -58,7 +63,8 @@ export function knownNode(node: NodeRecord): KnownNode {
     return [pool, { capacity, free }] as const;
   });
   const machine = resources === null ? null : knownMachine(resources);
-  return { nodeId, isReady: isReady(node), labels, pools: Object.fromEntries(known), machine };
+  const volumes = resources?.volumes ?? [];
+  return { nodeId, isReady: isReady(node), labels, pools: Object.fromEntries(known), machine, volumes };
 }
 
 function knownMachine({ totals, effective, reserved }: NodeResources): KnownMachine {
@@ -78,8 +84,7 @@ export interface OwnSlots extends Slots {
   spareResources(): Free;
 }
 
-export interface ClusterSlotsParts {
-  readonly nodeId: string;
+export interface ClusterSlotsParts extends VolumePlacesParts {
   readonly labels: Labels;
   readonly own: OwnSlots;
   readonly peers: Pick<TaskPeers, "know" | "request" | "release">;
@@ -130,12 +135,14 @@ export class ClusterSlots implements Slots, PeerSlots {
   readonly #movable = new Map<string, readonly Line<Request>[]>();
   /** The other nodes, those that were asked longest ago first: they are chosen among equals. */
   readonly #nodes = new Map<string, Other>();
+  readonly #volumes: VolumePlaces;
 
   #turns = 0;
   #orders = 0;
 
   constructor(parts: ClusterSlotsParts) {
     this.#parts = parts;
+    this.#volumes = new VolumePlaces(parts);
   }
 
   request(
@@ -158,6 +165,10 @@ export class ClusterSlots implements Slots, PeerSlots {
       previous: null,
       next: null,
     };
+    if (known === undefined) {
+      const reason = this.#volumes.refusal(needs, placement === "here");
+      if (reason !== null) return { kind: "unsatisfiable", reason };
+    }
     if (known !== undefined || placement === "here") return this.#requestHere(request);
     const place = this.#place(request);
     if (place === null && !this.#mayCome(request)) return this.#requestHere(request);
@@ -166,7 +177,7 @@ export class ClusterSlots implements Slots, PeerSlots {
     const lease = place === null ? null : this.#make(request, place);
     if (lease !== null) return { kind: "granted", lease };
     for (const nodeId of this.#nodes.keys()) this.#parts.peers.know(nodeId);
-    if (place === null) return { kind: "queued", hint: hintOf(request) };
+    if (place === null) return { kind: "queued", hint: hintOf(request, this.#volumes.nodeOf(needs)) };
     const { hint } = request;
     return hint === undefined ? { kind: "queued" } : { kind: "queued", hint };
   }
@@ -175,7 +186,9 @@ export class ClusterSlots implements Slots, PeerSlots {
     const { key, pool, slots, needs, share } = request;
     const grant = this.#parts.own.request(key, pool, slots, "here", needs, share);
     if (grant.kind !== "unsatisfiable") {
-      this.#requests.set(key, { ...request, placement: "here", nodeId: this.#parts.nodeId });
+      const own: Request = { ...request, placement: "here", nodeId: this.#parts.nodeId };
+      this.#requests.set(key, own);
+      this.#volumes.note(own.needs, this.#parts.nodeId);
     }
     return grant;
   }
@@ -206,6 +219,9 @@ export class ClusterSlots implements Slots, PeerSlots {
     const turns = new Map(Array.from(this.#nodes.keys(), (nodeId, turn) => [nodeId, turn]));
     const turnOf = ({ nodeId }: KnownNode) => turns.get(nodeId) ?? turns.size;
     this.#nodes.clear();
+    this.#volumes.rowsAre(nodes);
+    for (const { needs, nodeId } of this.#requests.values())
+      if (nodeId !== null) this.#volumes.note(needs, nodeId);
     for (const { nodeId, isReady, labels, pools, machine } of [...nodes].sort(
       (a, b) => turnOf(a) - turnOf(b),
     )) {
@@ -275,6 +291,7 @@ export class ClusterSlots implements Slots, PeerSlots {
     const { key, pool, slots, needs, share } = request;
     const { demand } = needs;
     request.nodeId = nodeId;
+    this.#volumes.note(needs, nodeId);
     if (nodeId !== this.#parts.nodeId) {
       request.hint = this.#hintAt(nodeId, request);
       const node = this.#nodes.get(nodeId);
@@ -335,7 +352,8 @@ export class ClusterSlots implements Slots, PeerSlots {
   }
 
   /** Whether the node has the labels that the request asks for, and its machine so much in all. */
-  #couldHold(nodeId: string, { needs: { nodeLabels, demand } }: Request): boolean {
+  #couldHold(nodeId: string, { needs }: Request): boolean {
+    const { nodeLabels, demand } = needs;
     const { own, labels, nodeId: ownId } = this.#parts;
     const isOwn = nodeId === ownId;
     const node = this.#nodes.get(nodeId);
@@ -343,6 +361,8 @@ export class ClusterSlots implements Slots, PeerSlots {
     if (demand === null) return true;
     const allowed = isOwn ? own.allowed : node?.machine?.allowed;
     if (!isOwn && demand.named !== undefined && node?.machine?.givesNames !== true) return false;
+    const volumeNode = this.#volumes.nodeOf(needs);
+    if (volumeNode !== null && volumeNode !== nodeId) return false;
     return allowed !== undefined && isThere(demand, allowed);
   }
 
@@ -381,8 +401,11 @@ export class ClusterSlots implements Slots, PeerSlots {
   }
 
   /** A node with the labels may join at any time, a known one may be ready again, and limits may be raised. */
-  #mayCome({ pool, slots, needs: { nodeLabels, demand } }: Request): boolean {
+  #mayCome({ pool, slots, needs }: Request): boolean {
+    const { nodeLabels, demand } = needs;
     if (Object.keys(nodeLabels).length > 0) return true;
+    const volumeNode = this.#volumes.nodeOf(needs);
+    if (volumeNode !== null) return volumeNode !== this.#parts.nodeId;
     return [...this.#nodes.values()].some(
       ({ pools, machine }) =>
         (pools.get(pool)?.capacity ?? 0) >= slots &&
@@ -406,9 +429,11 @@ export class ClusterSlots implements Slots, PeerSlots {
   }
 }
 
-function hintOf({ pool, slots, needs: { nodeLabels, demand } }: Request): string {
+function hintOf({ pool, slots, needs: { nodeLabels, demand } }: Request, volumeNode: string | null): string {
   const what = `${slots === 1 ? "a slot" : `${slots} slots`} of pool "${pool}"`;
   const where = Object.keys(nodeLabels).length === 0 ? "" : ` and ${labelsText(nodeLabels)}`;
   const which = demand === null ? "" : ` and ${demandText(demand)} for commands`;
+  if (volumeNode !== null)
+    return `The node ${volumeNode}, which has the volume, is not ready or has not ${what}${where}${which}. It waits for that.`;
   return `No node that is ready has ${what}${where}${which}. It waits for one that has.`;
 }

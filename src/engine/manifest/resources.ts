@@ -1,7 +1,16 @@
 // What of its machine an executor's command is to have for itself: `resources` of its node.
 
 import { isObject } from "../json.ts";
-import { type Demand, type NamedDemand, type PortNeed, portClaim, portVariable } from "../resources.ts";
+import {
+  type Claim,
+  type Demand,
+  type NamedDemand,
+  type PortNeed,
+  portClaim,
+  portVariable,
+  type VolumeNeed,
+  volumeClaim,
+} from "../resources.ts";
 import type { Fields, Range } from "./fields.ts";
 import { quoted } from "./problems.ts";
 
@@ -16,7 +25,10 @@ export const portRange: Range = { min: 1, max: 65_535 };
 export const PORTS_MAX = 16;
 export const PORT_LABEL = /^[a-z][a-z0-9_-]{0,63}$/;
 
-const names = ["cpu", "memory_mb", "disk_mb", "gpu", "ports"] as const;
+export const VOLUMES_MAX = 16;
+export const VOLUME_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/;
+
+const names = ["cpu", "memory_mb", "disk_mb", "gpu", "ports", "volumes"] as const;
 
 /** `resources` of a node or of the manifest; null when there is none, or a list, which declares resources of another kind. */
 export function resourcesOf(holder: Fields): Fields | null {
@@ -33,9 +45,10 @@ export interface NodeResources {
   readonly demand: Demand | null;
   /** All that it names. */
   readonly ports: readonly PortNeed[];
+  readonly volumes: readonly VolumeNeed[];
 }
 
-const none: NodeResources = { demand: null, ports: [] };
+const none: NodeResources = { demand: null, ports: [], volumes: [] };
 
 export function readNodeResources(node: Fields): NodeResources {
   const fields = resourcesOf(node);
@@ -53,11 +66,16 @@ export function readNodeResources(node: Fields): NodeResources {
     diskBytes: fields.integer("disk_mb", MEBIBYTES_RANGE, 0) * MiB,
     gpus: fields.integer("gpu", GPU_RANGE, 0),
   };
-  const named = namedDemand(declared.filter(({ isReserved }) => isReserved));
+  const volumes = readVolumes(fields);
+  const named = namedDemand(
+    declared.filter(({ isReserved }) => isReserved),
+    volumes.map(volumeClaim),
+  );
   const isAsking = named !== null || Object.values(amounts).some((amount) => amount > 0);
   return {
     demand: isAsking ? { ...amounts, ...(named !== null && { named }) } : null,
     ports: declared.map(({ label, port }) => ({ label, port })),
+    volumes,
   };
 }
 
@@ -93,8 +111,49 @@ function readPorts(resources: Fields): readonly DeclaredPort[] {
   });
 }
 
-function namedDemand(ports: readonly PortNeed[]): NamedDemand | null {
-  const claims = ports.flatMap(({ port }) => (port === null ? [] : [portClaim(port)]));
-  const freePorts = ports.length - claims.length;
+function readVolumes(resources: Fields): readonly VolumeNeed[] {
+  const names = new Set<string>();
+  const paths: string[] = [];
+  return resources.objects("volumes", VOLUMES_MAX, (fields) => {
+    const text = 'it begins with a to z or a digit, and at most 63 of these, ".", "_" and "-" follow';
+    const name = fields.checked("name", fields.requiredName("name"), VOLUME_NAME, "invalid_name", text);
+    if (name !== null && names.has(name))
+      fields.report("name", "duplicate", `is ${quoted(name)}, which another volume of the node is already`);
+    names.add(name ?? "");
+    const path = readVolumePath(fields, paths);
+    const isReadOnly = fields.boolean("read_only", false);
+    const mebibytes = fields.integer("size_mb", MEBIBYTES_RANGE, null);
+    if (name === null || path === null) return null;
+    paths.push(path);
+    return { name, path, isReadOnly, bytesMax: mebibytes === null ? null : mebibytes * MiB };
+  });
+}
+
+/** @param others of volumes, none of which may be in another one */
+function readVolumePath(fields: Fields, others: readonly string[]): string | null {
+  if (!fields.isGiven("path", "a path in the command's working folder")) return null;
+  const given = fields.relativePath("path");
+  if (given === null) return null;
+  const path = given
+    .split("/")
+    .filter((part) => part !== "" && part !== ".")
+    .join("/");
+  const isInside = (inner: string, outer: string) => `${inner}/`.startsWith(`${outer}/`);
+  const other = others.find((one) => isInside(one, path) || isInside(path, one));
+  if (path !== "" && !path.split("/").includes("..") && other === undefined) return path;
+  const why =
+    other === undefined ? "has to be" : `is, or holds, or is in "${other}" of another volume: it has to be`;
+  fields.report(
+    "path",
+    "invalid_path",
+    `is ${quoted(given)}: it ${why} a folder of its own in the working folder`,
+  );
+  return null;
+}
+
+function namedDemand(ports: readonly PortNeed[], others: readonly Claim[]): NamedDemand | null {
+  const numbers = ports.flatMap(({ port }) => (port === null ? [] : [portClaim(port)]));
+  const freePorts = ports.length - numbers.length;
+  const claims = [...numbers, ...others];
   return claims.length + freePorts === 0 ? null : { claims, freePorts };
 }

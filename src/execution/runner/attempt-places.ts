@@ -12,12 +12,14 @@ import { makeFolder } from "../../lib/files.ts";
 import { OpenFolder } from "../../lib/open-folder.ts";
 import type { FifoSupply } from "../process/pipes.ts";
 import { WorkerPipes } from "../process/worker-pipes.ts";
+import type { Volumes } from "../volumes.ts";
 import { AttemptFailure, type AttemptReport } from "./attempt.ts";
 import { failureOfSystem } from "./command-failure.ts";
 import { type AgentFolders, agentFolders, attemptFolder, type PayloadOf } from "./paths.ts";
 import { closeHeld, type HeldFolders, SpareFolders } from "./spare-folders.ts";
 import { StagingError } from "./staging.ts";
 import type { Trash } from "./trash.ts";
+import { linkVolumes, unlinkVolumes, type VolumeLink } from "./volume-links.ts";
 import {
   attemptFiles,
   findBrought,
@@ -38,10 +40,12 @@ export interface PlacesOptions {
 export interface PlacesTools {
   readonly trash: Trash;
   readonly fifos: FifoSupply;
+  readonly volumes: Volumes;
 }
 
 export interface Places extends WorkerPlaces, HeldFolders {
   readonly folders: AgentFolders;
+  readonly volumes: readonly VolumeLink[];
   /** Whether something is staged for the command. */
   readonly hasUploads: boolean;
 }
@@ -52,6 +56,8 @@ export interface Left {
   readonly isTreeGone: boolean;
   readonly isWorkspaceEmpty: boolean;
 }
+
+const noVolumes: readonly VolumeLink[] = [];
 
 export class AttemptPlaces {
   readonly #options: PlacesOptions;
@@ -88,6 +94,11 @@ export class AttemptPlaces {
         report.events([{ type: "workspace_modified", payload: event }]);
       }
       const workdir = await findWorkdir(config, folders.work);
+      const place = { agent, folder: folders.agent, workdir };
+      const volumes =
+        config.volumes.length === 0
+          ? noVolumes
+          : await linkVolumes(this.#tools.volumes, config.volumes, place);
       const attempt =
         spare?.attempt ?? opened.use(await makeAttemptFolder(agent, relative(folders.agent, folder)));
       await writeAttemptFiles(task, attempt, spare !== null);
@@ -105,16 +116,19 @@ export class AttemptPlaces {
         agent,
         attempt,
         pipes,
+        volumes,
         hasUploads,
       };
     } catch (error) {
+      if (error instanceof AttemptFailure) throw error;
       if (error instanceof StagingError) throw new AttemptFailure("executor.staging_failed", error.message);
       throw failureOfSystem("The agent's workspace could not be prepared", error);
     }
   }
 
-  /** Notes how the command has left its workspace. @returns whether that is empty */
-  async settle({ folders, agent }: Places): Promise<boolean> {
+  /** Takes its volumes from the command, and notes how it has left its workspace. @returns whether that is empty */
+  async settle({ folders, agent, volumes }: Places): Promise<boolean> {
+    unlinkVolumes(volumes, agent);
     try {
       return await this.#workspaces.settle(folders, agent);
     } catch (error) {
@@ -135,6 +149,7 @@ export class AttemptPlaces {
     const { files, folders } = places;
     const { trash } = this.#tools;
     const isOver = left?.isWorkspaceEmpty === true && !places.hasUploads;
+    if (left === null) unlinkVolumes(places.volumes, places.agent);
     try {
       if (isOver) {
         this.#workspaces.forget(folders);

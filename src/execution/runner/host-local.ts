@@ -26,6 +26,7 @@ import type { NamedOutput } from "../output/result.ts";
 import { type ControlGroup, type ControlGroups, joining, mayBeKept } from "../process/control-groups.ts";
 import { requireExecutable } from "../process/executable.ts";
 import { SpawnerLost } from "../process/spawner.ts";
+import type { Volumes } from "../volumes.ts";
 import {
   type AttemptControl,
   AttemptFailure,
@@ -77,6 +78,7 @@ export interface HostLocalOptions {
 export interface HostLocalTools extends WorkerTools {
   readonly groups: ControlGroups;
   readonly trash: Trash;
+  readonly volumes: Volumes;
 }
 
 /** One attempt on its way through the pipeline. */
@@ -211,6 +213,7 @@ export class HostLocalRunner {
     };
     const isMemoryShort = (await group?.ranOutOfMemory()) === true;
     const isWorkspaceEmpty = await this.#places.settle(places);
+    if (places.volumes.length > 0) await this.#tellOverfull(attempt, places);
     const end: CommandEnd = {
       program: redactor.text(programOf(config)),
       command,
@@ -221,6 +224,15 @@ export class HostLocalRunner {
     };
     const outcome = await this.#conclude(attempt, places, output, end);
     return { outcome, isTreeGone: worker.isTreeGone, isWorkspaceEmpty };
+  }
+
+  /** The next command that writes to them is refused. */
+  async #tellOverfull({ task, report }: Attempt, { volumes }: Places): Promise<void> {
+    for (const { need } of volumes) {
+      if (!(await this.#tools.volumes.isOverfull(need))) continue;
+      const text = `Volume "${need.name}" holds more now than its size_mb: remove something before the next command that writes to it.`;
+      report.events([logEvent("warn", "worker", text, task.ref.attempt)]);
+    }
   }
 
   async #spawn(

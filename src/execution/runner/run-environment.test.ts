@@ -98,6 +98,6 @@ test("a command is told what of the machine is its own, and CUDA which GPUs; oth
   const outcome = await fixture.sh(script, { demand, ports }, { lease });
   assert.equal(
     commandOf(outcome).stdout,
-    '{"cpu":1.5,"memory_mb":512,"disk_mb":0,"gpu_indices":[0,3],"ports":{"web":8080,"admin-ui":20007}}\n0,3\n20007\n8080\n',
+    '{"cpu":1.5,"memory_mb":512,"disk_mb":0,"gpu_indices":[0,3],"ports":{"web":8080,"admin-ui":20007},"volumes":{}}\n0,3\n20007\n8080\n',
   );
 });

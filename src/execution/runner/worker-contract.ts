@@ -18,6 +18,7 @@ import { removeTree } from "../../lib/remove-tree.ts";
 import { inheritedFrom, valuesOf } from "../process/side-command.ts";
 import { preparedFolders } from "./paths.ts";
 import { StagingError } from "./staging.ts";
+import type { VolumeLink } from "./volume-links.ts";
 
 const WORKSPACE_ALIAS = "/sandbox/job";
 const SMALL_FILE_CHARS = 64 * 1024;
@@ -172,6 +173,7 @@ export interface WorkerPlaces {
   readonly workdir: string;
   readonly runFolder: string;
   readonly brought: BroughtPlaces;
+  readonly volumes: readonly VolumeLink[];
 }
 
 /** Where a worker finds what its package brings along or requires; null where there is nothing of the kind. */
@@ -270,7 +272,7 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
   const { config, task, places, prefixes, runEvents, runtimeEnv } = given;
   const passed = config.passEnv.filter((name) => !isWithheldVariable(name));
   const env = { ...inheritedFrom(runtimeEnv), ...valuesOf(passed, runtimeEnv), ...config.environment };
-  const { files, workdir, runFolder, brought } = places;
+  const { files, workdir, runFolder, brought, volumes } = places;
   const contract = {
     INPUT_FILE: files.input,
     MESSAGE_FILE: files.message,
@@ -292,7 +294,7 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
     ...(brought.models !== null && { MODELS_DIR: brought.models }),
     ...(runEvents !== null && { BLUEPRINT_RUN_EVENTS_URL: runEvents.url }),
     ...(runEvents?.token != null && { BLUEPRINT_RUN_EVENTS_TOKEN: runEvents.token }),
-    ...(config.demand !== null && allocationVariables(config, config.demand, task.lease)),
+    ...(config.demand !== null && allocationVariables(config, config.demand, { lease: task.lease, volumes })),
   };
   for (const prefix of new Set(["SVC_", ...prefixes])) {
     for (const [name, value] of Object.entries(contract)) env[prefix + name] = value;
@@ -308,7 +310,7 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
 function allocationVariables(
   config: ExecutorConfig,
   { cpuMillis, memoryBytes, diskBytes }: Demand,
-  lease: Lease | null,
+  { lease, volumes }: { readonly lease: Lease | null; readonly volumes: readonly VolumeLink[] },
 ): Record<string, string> {
   const ports = portsByLabel(config.ports, lease?.ports);
   const allocation = {
@@ -317,6 +319,7 @@ function allocationVariables(
     disk_mb: diskBytes / MiB,
     gpu_indices: lease?.gpus ?? [],
     ports: Object.fromEntries(ports),
+    volumes: Object.fromEntries(volumes.map(({ need, path }) => [need.name, path])),
   };
   const variables = Array.from(ports, ([label, port]) => [portVariable(label), String(port)]);
   return { ALLOCATION_JSON: JSON.stringify(allocation), ...Object.fromEntries(variables) };

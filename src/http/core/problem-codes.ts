@@ -52,6 +52,7 @@ export const problemCodes = {
   event_not_found: kind(404, "No event has this id, or it is older than a week; list the events."),
   node_not_found: kind(404, "No node has this id, or it was removed; list the nodes."),
   service_not_found: kind(404, "No open run has such a service; list the services there are."),
+  volume_not_found: kind(404, "No node has such a volume; list them with GET /resource."),
   method_not_allowed: kind(405, "The path takes other methods; Allow lists them."),
   request_timeout: kind(408, "The request did not arrive in time; send it again."),
   conflict: kind(409, "The resource's state does not allow this; the detail says what would."),
@@ -75,6 +76,7 @@ export const problemCodes = {
   ),
   active_runs: kind(409, "The job has runs that have not ended; wait, cancel them, or use force=true."),
   bundle_in_use: kind(409, "A job was made from the bundle; delete the job first."),
+  volume_in_use: kind(409, "A command has the volume; wait until its run has ended, or cancel it."),
   no_free_port: kind(409, "The machine has no free port for the run; end other runs first."),
   blueprint_broken: kind(
     409,

@@ -125,6 +125,7 @@ const pathParameters: Readonly<Record<string, { readonly schema: Schema; readonl
       schema: Type.String("The service's name.", { examples: ["blueprint-web-ui"] }),
       notFound: "service_not_found",
     },
+    volume: { schema: Type.String("The volume's name."), notFound: "volume_not_found" },
   };
 
 function idOf(what: string, notFound: ProblemCode, options: { readonly examples?: string[] } = {}) {

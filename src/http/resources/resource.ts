@@ -9,7 +9,7 @@ import type { StoredLimits } from "../../resources/records.ts";
 import { nodesWithResources, type Resources } from "../../resources/resources.ts";
 import { etagOf, knowsCurrent, notModified, stale } from "../core/etag.ts";
 import type { JsonBody } from "../core/json-body.ts";
-import { get, post, put } from "../core/route.ts";
+import { get, post, put, remove } from "../core/route.ts";
 import { readBody } from "../core/runtime-query.ts";
 import { Type } from "../core/type.ts";
 import type { Api } from "./api.ts";
@@ -82,7 +82,14 @@ const ReservedSchema = Type.Object(
   {
     ...use,
     gpus: Type.Integer("How many."),
-    ports: Type.Array(Type.Integer(), "Of one command each, on its machine; the first thousand."),
+    ports: Type.Array(
+      Type.Integer(),
+      "Of one command each, on its machine; of all that is had by name the first thousand.",
+    ),
+    volumes: Type.Array(
+      Type.Object({ name: Type.String(), read_only: Type.Boolean("Whether several may have it.") }),
+      "That commands have.",
+    ),
   },
   "What running commands have been given.",
 );
@@ -99,7 +106,12 @@ const ResourceSchema = Type.Object(
     ...ofMachines,
     limits: LimitsSchema,
     nodes: Type.Array(
-      Type.Object({ node_id: Type.String(), name: Type.String(), ...ofMachines }),
+      Type.Object({
+        node_id: Type.String(),
+        name: Type.String(),
+        ...ofMachines,
+        volumes: Type.Array(Type.String(), "Folders in its SVC_HOME/volumes."),
+      }),
       "The living nodes, by name; another one as of its last heartbeat.",
     ),
     revision: Type.Integer("Of the limits: each change adds one."),
@@ -119,6 +131,7 @@ export const schemas = {
 
 export interface Parts extends NodesParts {
   readonly resources: Pick<Resources, "limits" | "change">;
+  readonly removeVolume: (name: string) => Promise<void>;
   /** Makes sure that what is used of this machine is as it is now. */
   readonly measureMachine: () => Promise<void>;
 }
@@ -130,7 +143,7 @@ const ifMatch = {
 };
 
 export function routes(api: Api, parts: Parts): void {
-  const { resources } = parts;
+  const { resources, removeVolume } = parts;
   const problems = ["precondition_failed", "validation_failed"] as const;
 
   api.add("system", [
@@ -158,6 +171,18 @@ export function routes(api: Api, parts: Parts): void {
       answers: { 200: ResourceSchema },
       problems,
       handle: (request, reply) => api.sendOnce(request, reply, () => changed(request, false)),
+    }),
+
+    remove("/resource/volumes/:volume", {
+      operationId: "removeVolume",
+      summary: "Remove a volume, with all that is in it",
+      description: "Of the node that answers. A command that asks for it later has an empty one.",
+      answers: { 204: Type.Null("The volume is gone.") },
+      problems: ["volume_in_use", "conflict"],
+      async handle(request, reply) {
+        await removeVolume(request.params.volume);
+        return reply.code(204).send();
+      },
     }),
 
     put("/resource", {
@@ -211,6 +236,7 @@ async function rendered(
       node_id: nodeId,
       name,
       ...machinesShown([resources]),
+      volumes: resources.volumes ?? [],
     })),
     revision,
   });
@@ -230,7 +256,11 @@ function machinesShown(machines: readonly NodeResources[]) {
 function namesShown(reserved: readonly Reserved[]) {
   const claims = reserved.flatMap((one) => one.claims ?? []);
   const ports = claims.filter(({ kind }) => kind === "port").map(({ name }) => Number(name));
-  return { ports: [...new Set(ports)].sort((a, b) => a - b) };
+  const volumes = claims.filter(({ kind }) => kind === "volume");
+  return {
+    ports: [...new Set(ports)].sort((a, b) => a - b),
+    volumes: volumes.map(({ name, isShared }) => ({ name, read_only: isShared })),
+  };
 }
 
 function together(all: readonly MachineTotals[]): MachineTotals {

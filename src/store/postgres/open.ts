@@ -14,6 +14,7 @@ import { expectedNodes } from "./expected-nodes.ts";
 import { PostgresJournal } from "./journal.ts";
 import { nodeGarbage } from "./node-garbage.ts";
 import { forgetNodes, nodeReads, PostgresNodes } from "./nodes.ts";
+import { volumeOwners } from "./volumes.ts";
 
 /** @throws StoreUnusable */
 export async function openPostgresStore(options: StoreOptions, url: string): Promise<OpenStore> {
@@ -42,6 +43,7 @@ export async function openPostgresStore(options: StoreOptions, url: string): Pro
       reads: nodeReads(database),
       expected: expectedNodes(database),
       forgetNodes: () => forgetNodes(database),
+      volumesOf: (nodeId) => volumeOwners(database, nodeId),
       garbageOf: (node) => nodeGarbage(database, node),
     },
     // The server's autovacuum does.

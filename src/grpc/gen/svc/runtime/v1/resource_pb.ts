@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file svc/runtime/v1/resource.proto.
  */
 export const file_svc_runtime_v1_resource: GenFile = /*@__PURE__*/
-  fileDesc("Ch1zdmMvcnVudGltZS92MS9yZXNvdXJjZS5wcm90bxIOc3ZjLnJ1bnRpbWUudjEinwQKCFJlc291cmNlEi4KBnRvdGFscxgBIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjEKCWVmZmVjdGl2ZRgCIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjIKCHJlc2VydmVkGAMgASgLMiAuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VSZXNlcnZlZBIpCgR1c2VkGAQgASgLMhsuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VVc2USJwoGbGltaXRzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIsCgVub2RlcxgGIAMoCzIdLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlLk5vZGUSEAoIcmV2aXNpb24YByABKAMa5wEKBE5vZGUSDwoHbm9kZV9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEi4KBnRvdGFscxgDIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjEKCWVmZmVjdGl2ZRgEIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjIKCHJlc2VydmVkGAUgASgLMiAuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VSZXNlcnZlZBIpCgR1c2VkGAYgASgLMhsuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VVc2UiuQEKDlJlc291cmNlVG90YWxzEhEKCWNwdV9jb3JlcxgBIAEoARIUCgxtZW1vcnlfYnl0ZXMYAiABKAMSEgoKZGlza19ieXRlcxgDIAEoAxIwCgRncHVzGAQgAygLMiIuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VUb3RhbHMuR3B1GjgKA0dwdRINCgVpbmRleBgBIAEoBRIMCgRuYW1lGAIgASgJEhQKDG1lbW9yeV9ieXRlcxgDIAEoAyJsChBSZXNvdXJjZVJlc2VydmVkEhEKCWNwdV9jb3JlcxgBIAEoARIUCgxtZW1vcnlfYnl0ZXMYAiABKAMSEgoKZGlza19ieXRlcxgDIAEoAxIMCgRncHVzGAQgASgFEg0KBXBvcnRzGAUgAygFIkoKC1Jlc291cmNlVXNlEhEKCWNwdV9jb3JlcxgBIAEoARIUCgxtZW1vcnlfYnl0ZXMYAiABKAMSEgoKZGlza19ieXRlcxgDIAEoAyIUChJHZXRSZXNvdXJjZVJlcXVlc3QiQQoTR2V0UmVzb3VyY2VSZXNwb25zZRIqCghyZXNvdXJjZRgBIAEoCzIYLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlIksKElNldFJlc291cmNlUmVxdWVzdBInCgZsaW1pdHMYASABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EgwKBGV0YWcYAiABKAkiQQoTU2V0UmVzb3VyY2VSZXNwb25zZRIqCghyZXNvdXJjZRgBIAEoCzIYLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlMsEBCg9SZXNvdXJjZVNlcnZpY2USVgoLR2V0UmVzb3VyY2USIi5zdmMucnVudGltZS52MS5HZXRSZXNvdXJjZVJlcXVlc3QaIy5zdmMucnVudGltZS52MS5HZXRSZXNvdXJjZVJlc3BvbnNlElYKC1NldFJlc291cmNlEiIuc3ZjLnJ1bnRpbWUudjEuU2V0UmVzb3VyY2VSZXF1ZXN0GiMuc3ZjLnJ1bnRpbWUudjEuU2V0UmVzb3VyY2VSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_struct]);
+  fileDesc("Ch1zdmMvcnVudGltZS92MS9yZXNvdXJjZS5wcm90bxIOc3ZjLnJ1bnRpbWUudjEisAQKCFJlc291cmNlEi4KBnRvdGFscxgBIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjEKCWVmZmVjdGl2ZRgCIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjIKCHJlc2VydmVkGAMgASgLMiAuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VSZXNlcnZlZBIpCgR1c2VkGAQgASgLMhsuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VVc2USJwoGbGltaXRzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIsCgVub2RlcxgGIAMoCzIdLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlLk5vZGUSEAoIcmV2aXNpb24YByABKAMa+AEKBE5vZGUSDwoHbm9kZV9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEi4KBnRvdGFscxgDIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjEKCWVmZmVjdGl2ZRgEIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjIKCHJlc2VydmVkGAUgASgLMiAuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VSZXNlcnZlZBIpCgR1c2VkGAYgASgLMhsuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VVc2USDwoHdm9sdW1lcxgHIAMoCSK5AQoOUmVzb3VyY2VUb3RhbHMSEQoJY3B1X2NvcmVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoAxISCgpkaXNrX2J5dGVzGAMgASgDEjAKBGdwdXMYBCADKAsyIi5zdmMucnVudGltZS52MS5SZXNvdXJjZVRvdGFscy5HcHUaOAoDR3B1Eg0KBWluZGV4GAEgASgFEgwKBG5hbWUYAiABKAkSFAoMbWVtb3J5X2J5dGVzGAMgASgDItEBChBSZXNvdXJjZVJlc2VydmVkEhEKCWNwdV9jb3JlcxgBIAEoARIUCgxtZW1vcnlfYnl0ZXMYAiABKAMSEgoKZGlza19ieXRlcxgDIAEoAxIMCgRncHVzGAQgASgFEg0KBXBvcnRzGAUgAygFEjgKB3ZvbHVtZXMYBiADKAsyJy5zdmMucnVudGltZS52MS5SZXNvdXJjZVJlc2VydmVkLlZvbHVtZRopCgZWb2x1bWUSDAoEbmFtZRgBIAEoCRIRCglyZWFkX29ubHkYAiABKAgiSgoLUmVzb3VyY2VVc2USEQoJY3B1X2NvcmVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoAxISCgpkaXNrX2J5dGVzGAMgASgDIhQKEkdldFJlc291cmNlUmVxdWVzdCJBChNHZXRSZXNvdXJjZVJlc3BvbnNlEioKCHJlc291cmNlGAEgASgLMhguc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2UiSwoSU2V0UmVzb3VyY2VSZXF1ZXN0EicKBmxpbWl0cxgBIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSDAoEZXRhZxgCIAEoCSJBChNTZXRSZXNvdXJjZVJlc3BvbnNlEioKCHJlc291cmNlGAEgASgLMhguc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2UywQEKD1Jlc291cmNlU2VydmljZRJWCgtHZXRSZXNvdXJjZRIiLnN2Yy5ydW50aW1lLnYxLkdldFJlc291cmNlUmVxdWVzdBojLnN2Yy5ydW50aW1lLnYxLkdldFJlc291cmNlUmVzcG9uc2USVgoLU2V0UmVzb3VyY2USIi5zdmMucnVudGltZS52MS5TZXRSZXNvdXJjZVJlcXVlc3QaIy5zdmMucnVudGltZS52MS5TZXRSZXNvdXJjZVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_struct]);
 
 /**
  * The machines of all living nodes together.
@@ -104,6 +104,13 @@ export type Resource_Node = Message<"svc.runtime.v1.Resource.Node"> & {
    * @generated from field: svc.runtime.v1.ResourceUse used = 6;
    */
   used?: ResourceUse | undefined;
+
+  /**
+   * Folders in its SVC_HOME/volumes.
+   *
+   * @generated from field: repeated string volumes = 7;
+   */
+  volumes: string[];
 };
 
 /**
@@ -201,11 +208,16 @@ export type ResourceReserved = Message<"svc.runtime.v1.ResourceReserved"> & {
   gpus: number;
 
   /**
-   * Of one command each, on its machine; the first thousand.
+   * Of one command each, on its machine; of all that is had by name the first thousand.
    *
    * @generated from field: repeated int32 ports = 5;
    */
   ports: number[];
+
+  /**
+   * @generated from field: repeated svc.runtime.v1.ResourceReserved.Volume volumes = 6;
+   */
+  volumes: ResourceReserved_Volume[];
 };
 
 /**
@@ -214,6 +226,30 @@ export type ResourceReserved = Message<"svc.runtime.v1.ResourceReserved"> & {
  */
 export const ResourceReservedSchema: GenMessage<ResourceReserved> = /*@__PURE__*/
   messageDesc(file_svc_runtime_v1_resource, 2);
+
+/**
+ * @generated from message svc.runtime.v1.ResourceReserved.Volume
+ */
+export type ResourceReserved_Volume = Message<"svc.runtime.v1.ResourceReserved.Volume"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Whether several may have it.
+   *
+   * @generated from field: bool read_only = 2;
+   */
+  readOnly: boolean;
+};
+
+/**
+ * Describes the message svc.runtime.v1.ResourceReserved.Volume.
+ * Use `create(ResourceReserved_VolumeSchema)` to create a new message.
+ */
+export const ResourceReserved_VolumeSchema: GenMessage<ResourceReserved_Volume> = /*@__PURE__*/
+  messageDesc(file_svc_runtime_v1_resource, 2, 0);
 
 /**
  * What is used now, by whatever runs there.
