@@ -110,7 +110,7 @@ export async function startProgram(
   if (ended > 0) log.warn({ processes: ended }, "killed orphaned worker processes of a previous start");
 
   const streams = new EventStreams({ feed: core.feed, stopping: stopping.signal, log });
-  const metrics = openMetrics(core, { streams, waits, nodes }, undo);
+  const metrics = openMetrics(core, gateway, { streams, waits, nodes }, undo);
   const serving = { servers, streams, waits, nodes, capacity, metrics, stopping: stopping.signal };
   await core.resources.start();
   await core.node?.join(() => gateway.programLost());

@@ -19,6 +19,7 @@ import { ScheduledRuns } from "../launch/scheduled-runs.ts";
 import { KeyedMutex } from "../lib/async.ts";
 import type { Join } from "../nodes/joining.ts";
 import { NodeChanges } from "../nodes/node-changes.ts";
+import { ScheduleCounts } from "../observability/metrics/schedule-counts.ts";
 import { Takeover } from "../operations/takeover.ts";
 import type { Capacity } from "../resources/capacity.ts";
 import { Scheduler } from "../schedules/scheduler.ts";
@@ -137,11 +138,13 @@ export function openGateway(
     },
   });
   const scheduledRuns = new ScheduledRuns({ acceptance, definitions, runs, launcher, secrets, clock });
+  const scheduleCounts = new ScheduleCounts();
   const scheduler = new Scheduler({
     records,
     starts: scheduledRuns,
     closed: () => engine.closed,
     takeDuty: (forMs) => core.takeDuty("schedules", forMs),
+    meter: scheduleCounts,
     onEnd: (ended) =>
       feed.subscribeAll((jobId, _firstSeq, _lines, isEnd) => {
         if (isEnd === true) ended(jobId);
@@ -223,6 +226,7 @@ export function openGateway(
     deployments,
     deploymentController,
     webhooks,
+    scheduleCounts,
     scheduleTargets: scheduledRuns,
     idempotency: new IdempotentRequests({ records, nowMs: clock.nowMs }),
     paging: new Paging({ key: core.key.derive("page tokens"), nowMs: clock.nowMs }),

@@ -37,6 +37,7 @@ export interface Served {
 /** What the metrics of both APIs are read from. */
 export function openMetrics(
   core: Core,
+  { scheduleCounts: schedules, records }: Pick<Gateway, "scheduleCounts" | "records">,
   { streams, waits, nodes }: Pick<Serving, "streams" | "waits" | "nodes">,
   undo: AsyncDisposableStack,
 ): MetricsSource {
@@ -48,6 +49,8 @@ export function openMetrics(
     startedAtMs,
     process,
     meter,
+    schedules,
+    events: records.events,
     engine,
     pools,
     streams,

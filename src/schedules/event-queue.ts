@@ -13,7 +13,7 @@ import {
   skippedFor,
   startedFor,
 } from "./event-step.ts";
-import type { ScheduleRecords } from "./records.ts";
+import type { Schedule, ScheduleRecords } from "./records.ts";
 import {
   preparedOrRefused,
   type RunStarts,
@@ -60,7 +60,7 @@ export class EventQueue<Writes extends SchedulerWrites> {
       if (step?.kind !== likely.kind) return "changed";
       if (step.kind === "changes") {
         await writes.schedules.save(step.next);
-        return withoutRun(step.next);
+        return withoutRun(step.next, null);
       }
       const oldest = await writes.events.waitingSeqs(scheduleId, Math.max(1, events.length));
       if (oldest.length === 0) throw new Error(`Schedule ${scheduleId} counts events that do not wait.`);
@@ -70,14 +70,19 @@ export class EventQueue<Writes extends SchedulerWrites> {
         const skipped = skippedFor(now, taken, nowMs);
         await writes.schedules.save(skipped);
         await writes.events.settleWaiting(scheduleId, throughSeq, { runId: null, reason: HAS_NOT_ENDED });
-        return withoutRun(skipped);
+        return withoutRun(skipped, "skipped");
       }
       return writeStart(writes, starts, { ...step, insert, next: startedFor(now, taken, nowMs), throughSeq });
     });
   }
 }
 
-const withoutRun = (schedule: Written["schedule"]): Written => ({ schedule, run: null, hasCancelled: false });
+const withoutRun = (schedule: Schedule, outcome: "skipped" | null): Written => ({
+  schedule,
+  run: null,
+  outcome,
+  hasCancelled: false,
+});
 
 function takenOf(events: readonly TriggerEvent[]) {
   const last = events.at(-1);

@@ -77,6 +77,8 @@ export interface EventRecords {
   listeners(type: string): Promise<readonly Listener[]>;
   /** Events that wait for runs of a schedule, oldest first; fewer when their payloads are long, but at least one. */
   waitingEvents(scheduleId: string, limit: number): Promise<readonly TriggerEvent[]>;
+  /** How many events wait, once for each schedule that they wait for; at most `maximum` are counted. */
+  countWaiting(maximum: number): Promise<number>;
   /**
    * Removes events that came before a time, or before the newest `keptMax`, oldest first; waiting ones stay.
    *

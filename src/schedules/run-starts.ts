@@ -2,7 +2,7 @@
 
 import { DomainError } from "../lib/domain-error.ts";
 import type { EventContent, EventWrites } from "./event-records.ts";
-import type { Schedule, ScheduleWrites } from "./records.ts";
+import type { DispatchOutcome, Schedule, ScheduleWrites } from "./records.ts";
 import { refusedBy, withRun } from "./step.ts";
 
 /** Most open runs that the next one cancels. */
@@ -58,6 +58,8 @@ export interface Written {
   readonly schedule: Schedule;
   /** Null: there is none. */
   readonly run: StartedRun | null;
+  /** What became of what was due; null: nothing was. */
+  readonly outcome: DispatchOutcome | null;
   /** Whether runs were cancelled for it. */
   readonly hasCancelled: boolean;
 }
@@ -100,7 +102,8 @@ export async function writeStart<Writes extends SchedulerWrites>(
   }
   const schedule = await withoutLeft(writes, behind);
   await writes.schedules.save(schedule);
-  return { schedule, run, hasCancelled: cancelled.length > 0 };
+  const outcome = run === null ? "failed" : "dispatched";
+  return { schedule, run, outcome, hasCancelled: cancelled.length > 0 };
 }
 
 /** Events that wait for runs of a schedule that starts none any more are skipped. */

@@ -6,6 +6,7 @@ import { Timeline } from "../../test/simulation/timeline.ts";
 import { job, schedule } from "../../test/support/gateway-samples.ts";
 import type { GatewayRecords, GatewayWrites } from "../launch/records.ts";
 import { DomainError } from "../lib/domain-error.ts";
+import { ScheduleCounts } from "../observability/metrics/schedule-counts.ts";
 import { sqlGatewayRecords } from "../store/sql/gateway.ts";
 import { openSqlite, type SqliteDatabase } from "../store/sqlite/database.ts";
 import { Scheduler } from "./scheduler.ts";
@@ -54,6 +55,7 @@ beforeEach(async () => {
       cancelled: () => {},
     },
     closed: () => closed,
+    meter: new ScheduleCounts(),
     takeDuty: async () => true,
     onEnd: () => () => {},
     clock,

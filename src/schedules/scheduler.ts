@@ -12,6 +12,7 @@ import { WorkQueue } from "../operations/work-queue.ts";
 import { EventQueue } from "./event-queue.ts";
 import type { EventRecords } from "./event-records.ts";
 import { isOfEvents } from "./event-step.ts";
+import type { ScheduleMeter } from "./meter.ts";
 import type { Schedule, ScheduleRecords } from "./records.ts";
 import {
   afterCommit,
@@ -23,7 +24,7 @@ import {
   type Written,
   writeStart,
 } from "./run-starts.ts";
-import { changed, failed, freed, step, succeeded } from "./step.ts";
+import { AT_ONCE, changed, failed, freed, step, succeeded } from "./step.ts";
 import type { Emitted } from "./trigger-events.ts";
 
 const ROUND_MS = 30_000;
@@ -47,6 +48,7 @@ export interface SchedulerParts<Writes extends SchedulerWrites> {
   readonly takeDuty: (forMs: number) => Promise<boolean>;
   /** Calls back with the runtime job of each run that ends here. @returns how to stop that */
   readonly onEnd: (ended: (runtimeJobId: string) => void) => () => void;
+  readonly meter: ScheduleMeter;
   readonly clock: Clock;
   readonly log: EngineLog;
 }
@@ -117,13 +119,15 @@ export class Scheduler<Writes extends SchedulerWrites> {
 
   /** To be called when a run that a schedule has started is on disk. */
   started({ runId, runtimeJobId }: StartedRun): void {
+    this.#parts.meter.dispatched("dispatched");
     this.#open.set(runtimeJobId, runId);
     this.#parts.starts.accepted(runId);
   }
 
   /** To be called when an event is on disk. */
-  emitted({ written }: Emitted): void {
-    for (const one of written) {
+  emitted(emitted: Emitted): void {
+    this.#parts.meter.emitted(emitted);
+    for (const one of emitted.written) {
       this.#tell(one);
       this.changed(one.schedule);
     }
@@ -209,8 +213,18 @@ export class Scheduler<Writes extends SchedulerWrites> {
         this.changed(schedule);
         return;
       }
-      if (written !== "changed") this.#tell(written);
+      if (written === "changed") continue;
+      this.#tell(written);
+      this.#measure(schedule, written);
     }
+  }
+
+  /** @param before as what was due was found */
+  #measure({ nextRunAtMs, missed }: Schedule, { schedule, run }: Written): void {
+    const { meter, clock } = this.#parts;
+    if (run !== null && nextRunAtMs !== null && nextRunAtMs !== AT_ONCE)
+      meter.startedLate(clock.nowMs() - nextRunAtMs);
+    meter.missed(Math.max(0, schedule.missed - missed));
   }
 
   async #take(schedule: Schedule, nowMs: number): Promise<Taken> {
@@ -232,12 +246,16 @@ export class Scheduler<Writes extends SchedulerWrites> {
       const insert = isThere ? null : prepared;
       if (insert !== null) return writeStart(writes, starts, { insert, ...taken });
       await writes.schedules.save(taken.next);
-      return { schedule: taken.next, run: null, hasCancelled: false };
+      const { lastDispatch } = taken.next;
+      const outcome = lastDispatch === now.lastDispatch ? null : (lastDispatch?.outcome ?? null);
+      return { schedule: taken.next, run: null, outcome, hasCancelled: false };
     });
   }
 
   #tell(written: Written): void {
-    const { starts, log } = this.#parts;
+    const { starts, meter, log } = this.#parts;
+    const { outcome } = written;
+    if (outcome !== null && outcome !== "dispatched") meter.dispatched(outcome);
     afterCommit(written, { starts, started: (run) => this.started(run) });
     const { scheduleId, lastDispatch } = written.schedule;
     if (lastDispatch?.outcome === "failed")

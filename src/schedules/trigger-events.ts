@@ -48,6 +48,8 @@ export interface TriggerEventsParts<Writes extends SchedulerWrites> {
 /** An event that is on disk, and what is to be told of it. */
 export interface Emitted {
   readonly event: MatchedEvent;
+  /** Whether its event_id was known: nothing has happened. */
+  readonly isRepeated: boolean;
   /** Of schedules, each with its run if one was started. */
   readonly written: readonly Written[];
 }
@@ -78,7 +80,7 @@ export class TriggerEvents<Writes extends EventTransaction> {
   async prepare(event: NewEvent): Promise<(writes: Writes) => Promise<Emitted>> {
     const { eventId } = event;
     const known = eventId === null ? null : await this.#parts.records.events.event(eventId);
-    if (known !== null) return async () => ({ event: known, written: [] });
+    if (known !== null) return async () => ({ event: known, isRepeated: true, written: [] });
     const content = this.#contentOf(event);
     const filtering = new Filtering(content);
     const prepared = await this.#prepareStarts(content, filtering);
@@ -86,7 +88,7 @@ export class TriggerEvents<Writes extends EventTransaction> {
       const known = eventId === null ? null : await writes.events.event(eventId);
       return known === null
         ? this.#write(writes, content, filtering, prepared)
-        : { event: known, written: [] };
+        : { event: known, isRepeated: true, written: [] };
     };
   }
 
@@ -161,7 +163,7 @@ export class TriggerEvents<Writes extends EventTransaction> {
       matches.push(match);
       written.push(done.written);
     }
-    return { event: { ...event, matches }, written };
+    return { event: { ...event, matches }, isRepeated: false, written };
   }
 
   /** @returns null when the schedule does not react to it */
@@ -186,7 +188,7 @@ export class TriggerEvents<Writes extends EventTransaction> {
     const reason = arrival.kind === "skipped" ? arrival.reason : null;
     return {
       match: { skipped: arrival.skipped, runId: null, reason, isWaiting: arrival.kind === "waits" },
-      written: { schedule: arrival.next, run: null, hasCancelled: false },
+      written: { schedule: arrival.next, run: null, outcome: null, hasCancelled: false },
     };
   }
 

@@ -77,6 +77,30 @@ const runtimeDoor = [
   at("src/http/resources/api.ts", runtime)("bodies are taken unchecked", "checkBody(schema, body);", ""),
 ];
 
+const counted = (file: string) => at(file, ["test/gateway/schedule-metrics.test.ts"]);
+const counts = [
+  counted("src/observability/metrics/schedule-counts.ts")(
+    "repeated events are counted as new ones",
+    "if (isRepeated) {",
+    "if (false) {",
+  ),
+  counted("src/schedules/scheduler.ts")(
+    "refusals and waits are not counted",
+    'if (outcome !== null && outcome !== "dispatched") meter.dispatched(outcome);',
+    "",
+  ),
+  counted("src/schedules/scheduler.ts")(
+    "delays are not measured",
+    "if (run !== null && nextRunAtMs",
+    "if (false && nextRunAtMs",
+  ),
+  counted("src/http/resources/webhook-requests.ts")(
+    "repeated requests to webhooks are counted as accepted",
+    'reply.hasHeader("idempotency-replayed")',
+    "false",
+  ),
+];
+
 export const triggerEventMutations: readonly Mutation[] = [
   events(
     "a run that was checked for an older definition of its schedule is started",
@@ -215,4 +239,5 @@ export const triggerEventMutations: readonly Mutation[] = [
     replacement: "digestOf(scheduleId, 0)",
     tests: simulation,
   },
+  ...counts,
 ];

@@ -3,6 +3,7 @@
 
 import type { GatewayRecords, GatewayWrites } from "../../src/launch/records.ts";
 import { DomainError } from "../../src/lib/domain-error.ts";
+import { ScheduleCounts } from "../../src/observability/metrics/schedule-counts.ts";
 import type { Schedule } from "../../src/schedules/records.ts";
 import { runIdOf, runIdOfEvent } from "../../src/schedules/rule.ts";
 import type { Cause, StartedRun } from "../../src/schedules/run-starts.ts";
@@ -115,6 +116,7 @@ export class SchedulerProgram implements Living {
       records: this.records,
       starts,
       closed: () => null,
+      meter: new ScheduleCounts(),
       takeDuty: async (forMs) => world.takeDuty(name, forMs),
       onEnd: (ended) => {
         this.ended = ended;

@@ -5,8 +5,9 @@
 // - What was signed is known for 24 hours: sent again it gets the first answer, also with a new time and signature.
 // - Answers have no payload: the sender has it.
 
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply } from "fastify";
 import { isoTime } from "../../engine/event.ts";
+import type { ScheduleCounts, WebhookResult } from "../../observability/metrics/schedule-counts.ts";
 import type { MatchedEvent } from "../../schedules/event-records.ts";
 import { isOfEvents } from "../../schedules/event-step.ts";
 import { signatureHeader } from "../../schedules/webhook-signatures.ts";
@@ -45,11 +46,15 @@ export const schemas = { WebhookEvent: WebhookEventSchema };
 
 export interface Parts extends EmitParts, IdempotencyParts {
   readonly webhooks: Webhooks;
+  readonly scheduleCounts: Pick<ScheduleCounts, "webhooks">;
 }
 
 /** @param hooks a scope of its own */
 export function gatewayRoutes(hooks: FastifyInstance, parts: Parts): void {
-  const { webhooks, idempotency } = parts;
+  const { webhooks, idempotency, scheduleCounts } = parts;
+  hooks.addHook("onResponse", async (_request, reply) => {
+    scheduleCounts.webhooks[resultOf(reply)]++;
+  });
   hooks.removeAllContentTypeParsers();
   hooks.addContentTypeParser(
     "*",
@@ -97,6 +102,26 @@ export function gatewayRoutes(hooks: FastifyInstance, parts: Parts): void {
       },
     }),
   ]);
+}
+
+/** For the metrics. */
+function resultOf(reply: FastifyReply): WebhookResult {
+  switch (reply.statusCode) {
+    case 202:
+      return reply.hasHeader("idempotency-replayed") ? "repeated" : "accepted";
+    case 401:
+      return "invalid_signature";
+    case 404:
+      return "not_found";
+    case 400:
+    case 413:
+    case 415:
+      return "invalid_body";
+    case 429:
+      return "rate_limited";
+    default:
+      return "failed";
+  }
 }
 
 /** @throws Problem unless the request was signed, a short time ago */

@@ -3,15 +3,22 @@
 import { statfs } from "node:fs/promises";
 import { type ClusterNodes, type ClusterTotals, totalsOf } from "../../cluster/cluster-nodes.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
+import type { EventRecords } from "../../schedules/event-records.ts";
 import type { Lag, ProcessMeter } from "./process-meter.ts";
 import type { RuntimeMeter } from "./runtime-meter.ts";
 import type { RuntimeReading, StoreBytes } from "./runtime-metrics.ts";
+import type { ScheduleCounts } from "./schedule-counts.ts";
+
+/** More are not counted: each reading looks at all of them. */
+const EVENTS_WAITING_MAX = 100_000;
 
 export interface MetricsParts {
   readonly version: string;
   readonly startedAtMs: number;
   readonly process: ProcessMeter;
   readonly meter: RuntimeMeter;
+  readonly schedules: ScheduleCounts;
+  readonly events: Pick<EventRecords, "countWaiting">;
   readonly engine: { readonly openJobs: number; waiting(): RuntimeReading["waiting"] };
   readonly pools: { snapshot(): RuntimeReading["pools"] };
   readonly streams: { readonly readers: number };
@@ -29,7 +36,7 @@ export interface MetricsSource {
 }
 
 export function metricsSource(parts: MetricsParts): MetricsSource {
-  const { version, startedAtMs, process, meter, engine, pools, streams, waits, retention } = parts;
+  const { version, startedAtMs, process, meter, schedules, engine, pools, streams, waits, retention } = parts;
   return {
     lag: () => process.lag(),
     read: async (isAvailable) => ({
@@ -46,14 +53,22 @@ export function metricsSource(parts: MetricsParts): MetricsSource {
       retention: retention.totals,
       storeBytes: await storeBytes(parts),
       meter,
+      schedules,
+      eventsWaiting: await eventsWaiting(parts),
     }),
   };
 }
 
+const clusterTotals = ({ nodes }: MetricsParts): Promise<ClusterTotals | null> =>
+  whileReadable(async () => totalsOf(await nodes.overview()));
+
+const eventsWaiting = ({ events }: MetricsParts): Promise<number | null> =>
+  whileReadable(() => events.countWaiting(EVENTS_WAITING_MAX));
+
 /** What was known a while ago would not be told from what is. */
-async function clusterTotals({ nodes }: MetricsParts): Promise<ClusterTotals | null> {
+async function whileReadable<Value>(read: () => Promise<Value>): Promise<Value | null> {
   try {
-    return totalsOf(await nodes.overview());
+    return await read();
   } catch (error) {
     if (error instanceof JournalUnavailable) return null;
     throw error;

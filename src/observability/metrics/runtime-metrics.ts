@@ -5,6 +5,7 @@ import type { ClusterTotals } from "../../cluster/cluster-nodes.ts";
 import { counter, gauge, histogram, histogramSamples, labelled, type Metric } from "./exposition.ts";
 import type { ProcessSample } from "./process-meter.ts";
 import type { RuntimeMeter } from "./runtime-meter.ts";
+import type { ScheduleCounts } from "./schedule-counts.ts";
 
 export interface RuntimeReading {
   readonly version: string;
@@ -24,6 +25,9 @@ export interface RuntimeReading {
     readonly runs: { readonly count: number; readonly bytes: number };
   };
   readonly meter: RuntimeMeter;
+  readonly schedules: ScheduleCounts;
+  /** Null while they cannot be read. */
+  readonly eventsWaiting: number | null;
   /** Null while the nodes cannot be read. */
   readonly cluster: ClusterTotals | null;
 }
@@ -46,7 +50,9 @@ export function runtimeMetrics(reading: RuntimeReading): readonly Metric[] {
     ...processMetrics(reading),
     ...stateMetrics(reading),
     ...workMetrics(reading.meter),
+    ...scheduleMetrics(reading.schedules),
     ...retentionMetrics(reading.retention),
+    ...(reading.eventsWaiting === null ? [] : [waitingMetric(reading.eventsWaiting)]),
     ...(reading.cluster === null ? [] : clusterMetrics(reading.cluster)),
   ];
 }
@@ -118,6 +124,46 @@ function poolMetrics(prefix: string, pools: RuntimeReading["pools"]): readonly M
     perPool("requests_queued", "Requests for slots that wait.", "queued"),
   ];
 }
+
+function scheduleMetrics({
+  dispatches,
+  delaySeconds,
+  events,
+  matches,
+  webhooks,
+}: ScheduleCounts): readonly Metric[] {
+  const dispatched = "Due times of schedules, and events that were to start runs, by what became of them.";
+  const delay = "From when a schedule was due until its run was on disk, after outages too.";
+  return [
+    labelled("counter", "troupe_schedule_dispatches_total", dispatched, "outcome", dispatches),
+    histogram("troupe_schedule_delay_seconds", delay, delaySeconds),
+    labelled(
+      "counter",
+      "troupe_trigger_events_total",
+      "Trigger events that were answered, by whether schedules react to them; ends of runs if a schedule reacts to such.",
+      "outcome",
+      events,
+    ),
+    labelled(
+      "counter",
+      "troupe_trigger_matches_total",
+      "What schedules have made of trigger events when they came.",
+      "outcome",
+      matches,
+    ),
+    labelled(
+      "counter",
+      "troupe_webhook_requests_total",
+      "Requests to webhooks, by result.",
+      "result",
+      webhooks,
+    ),
+  ];
+}
+
+/** Each node of a cluster has the same. */
+const waitingMetric = (count: number) =>
+  gauge("troupe_cluster_trigger_events_waiting", "Events that runs are still to be started for.", count);
 
 function retentionMetrics({ sweeps, failures, runs }: RuntimeReading["retention"]): readonly Metric[] {
   return [

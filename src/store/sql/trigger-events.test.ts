@@ -134,6 +134,8 @@ contractOnEach(
         await events.insertMatch(match(4, { scheduleId: "schedule_2", ...waits }));
         assert.deepEqual(await events.waitingSeqs("schedule_1", 2), [1, 2]);
       });
+      for (const maximum of [2, 9])
+        assert.equal(await records.events.countWaiting(maximum), Math.min(4, maximum));
       assert.deepEqual(await records.events.waitingEvents("schedule_1", 2), [
         { ...event(1), seq: 1 },
         { ...event(2), seq: 2 },

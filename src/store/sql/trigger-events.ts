@@ -129,6 +129,21 @@ const waitingEvents = pageQuery(
   WAITING_CHARS_MAX,
 );
 
+const countWaiting = query(
+  (db, maximum: number) =>
+    db
+      .selectFrom(
+        db
+          .selectFrom("event_matches")
+          .select("seq")
+          .where("waiting", "=", sql.lit(1))
+          .limit(atMost(maximum))
+          .as("waiting"),
+      )
+      .select((eb) => eb.fn.countAll<number>().as("count")),
+  (row) => Number(row.count),
+);
+
 const waitingSeqs = query(
   (db, scheduleId: string, limit: number) => waiting(db, scheduleId).select("m.seq").limit(atMost(limit)),
   (row) => row.seq,
@@ -167,6 +182,7 @@ export function eventReads(database: Database): EventRecords {
     depthOf: (runId) => depthOf.first(database, runId),
     listeners: (type) => listeners.all(database, type),
     waitingEvents: async (scheduleId, limit) => (await waitingEvents(database, scheduleId, limit)).rows,
+    countWaiting: async (maximum) => (await countWaiting.first(database, maximum)) ?? 0,
     forgetEvents: (beforeMs, keptMax, limit) =>
       database.transaction((db) => forgetEvents(db, beforeMs, keptMax, limit)),
   };
