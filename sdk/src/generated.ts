@@ -470,6 +470,12 @@ export type CreateJob = {
    * "NAME"} is read from the runtime's environment at launch.
    */
   readonly resolved_configuration?: JsonObject | undefined;
+
+  /**
+   * Slots that the job is granted in its turn while others wait for them, too: jobs share a pool by
+   * their weights. 1, the default. Of runs that start later.
+   */
+  readonly weight?: number | undefined;
 };
 
 export type CreateRun = {
@@ -484,6 +490,12 @@ export type CreateRun = {
    * from then on, use the blueprint's package as it is now.
    */
   readonly config_overrides?: JsonObject | undefined;
+
+  /**
+   * Who is granted slots first when several wait; normal, the default. A run that is passed over rises
+   * by one for each minute.
+   */
+  readonly priority?: "low" | "normal" | "high" | undefined;
 };
 
 export type CreateRuns = {
@@ -507,6 +519,12 @@ export type CreateSchedule = {
    * that a run is started for, {"$schedule": "due_at"} the time that it is due at.
    */
   readonly inputs?: JsonObject | undefined;
+
+  /**
+   * Who is granted slots first when several wait; normal, the default. A run that is passed over rises
+   * by one for each minute.
+   */
+  readonly priority?: "low" | "normal" | "high" | undefined;
 
   /**
    * When the run before has not ended: start none (skip, the default), start one all the same, let one
@@ -891,6 +909,9 @@ export type Job = {
   /** Secrets are shown as "********". */
   readonly resolved_configuration: JsonObject;
 
+  /** Slots that the job is granted in its turn while others wait for them, too. */
+  readonly weight: number;
+
   readonly extensions: readonly string[];
 
   /** From 1; each change adds one. The ETag is made of it. */
@@ -946,6 +967,9 @@ export type JobDetail = {
 
   /** Secrets are shown as "********". */
   readonly resolved_configuration: JsonObject;
+
+  /** Slots that the job is granted in its turn while others wait for them, too. */
+  readonly weight: number;
 
   readonly extensions: readonly string[];
 
@@ -1048,6 +1072,12 @@ export type LaunchBlueprint = {
 
   /** Laid over the blueprint's configuration, for this run. */
   readonly config_overrides?: JsonObject | undefined;
+
+  /**
+   * Who is granted slots first when several wait; normal, the default. A run that is passed over rises
+   * by one for each minute.
+   */
+  readonly priority?: "low" | "normal" | "high" | undefined;
 
   /** Of the job; the blueprint's when absent. */
   readonly name?: string | undefined;
@@ -1790,6 +1820,12 @@ export type Run = {
   /** As given at creation; secrets are shown as "********". */
   readonly config_overrides: JsonObject | null;
 
+  /**
+   * Who is granted slots first when several wait; normal, the default. A run that is passed over rises
+   * by one for each minute.
+   */
+  readonly priority: "low" | "normal" | "high";
+
   readonly trigger: {
     readonly kind: "api" | "blueprint" | "schedule" | "event";
 
@@ -2036,6 +2072,12 @@ export type Schedule = {
 
   /** The same of the configuration. */
   readonly config_overrides: JsonObject | null;
+
+  /**
+   * Who is granted slots first when several wait; normal, the default. A run that is passed over rises
+   * by one for each minute.
+   */
+  readonly priority: "low" | "normal" | "high";
 
   readonly cron: {
     readonly expressions: readonly string[];
@@ -2448,6 +2490,12 @@ export type UpdateJob = {
    * "NAME"} is read from the runtime's environment at launch.
    */
   readonly resolved_configuration?: JsonObject | null | undefined;
+
+  /**
+   * Slots that the job is granted in its turn while others wait for them, too: jobs share a pool by
+   * their weights. 1, the default. Of runs that start later.
+   */
+  readonly weight?: number | undefined;
 };
 
 /**
@@ -2471,6 +2519,12 @@ export type UpdateSchedule = {
    * that a run is started for, {"$schedule": "due_at"} the time that it is due at.
    */
   readonly inputs?: JsonObject | undefined;
+
+  /**
+   * Who is granted slots first when several wait; normal, the default. A run that is passed over rises
+   * by one for each minute.
+   */
+  readonly priority?: "low" | "normal" | "high" | undefined;
 
   /**
    * When the run before has not ended: start none (skip, the default), start one all the same, let one
@@ -4451,7 +4505,7 @@ export interface Operations {
   };
 
   /**
-   * Change a job's name or configuration (PATCH /api/v1/jobs/{job_id})
+   * Change a job's name, weight or configuration (PATCH /api/v1/jobs/{job_id})
    *
    * Later runs use the new definition; runs that were accepted before may use either.
    */

@@ -29,6 +29,8 @@ export interface RuntimeJob {
   readonly graph_id: string;
   readonly job_name: string | null;
   readonly status: string;
+  readonly priority: "low" | "normal" | "high";
+  readonly weight: number;
   readonly submitted_at: string;
   readonly updated_at: string;
 }
@@ -139,7 +141,7 @@ export class TroupeRuntime {
     return this.#call("job", { path: { job_id: jobId } }, options);
   }
 
-  /** @param body a manifest, or `{ bundle_id, inputs?, config? }` of a registered folder */
+  /** @param body a manifest, or `{ bundle_id, inputs?, config? }` of a registered folder; both may have priority and weight */
   submit(
     body: JsonObject,
     options: CallOptions = {},

@@ -3,10 +3,11 @@
 import { once } from "node:events";
 import { createInterface } from "node:readline/promises";
 import type { Blueprint, BlueprintDetail, BlueprintRemoval } from "../../sdk/src/index.ts";
+import { priorities } from "../engine/share.ts";
 import { exitCodes, printAnswer, UsageError } from "./command.ts";
 import { idOf } from "./ids.ts";
 import { overridesOf, readObject } from "./input.ts";
-import { printList } from "./lists.ts";
+import { oneOf, printList } from "./lists.ts";
 import { gatewayRun } from "./named-run.ts";
 import { ending, followed, planLines, showEnd } from "./operations.ts";
 import { ago, fieldLines } from "./record-text.ts";
@@ -82,6 +83,7 @@ export async function run(call: ServerCall): Promise<number> {
     inputs: readObject(call, "input"),
     config_overrides: overridesOf(call),
     name: call.text("name") ?? undefined,
+    priority: oneOf(call, "priority", priorities),
   };
   const watches = watchesAsked(call, true);
   const { client } = call;

@@ -14,6 +14,7 @@ import {
   logOptions,
   name,
   option,
+  priority,
   remote,
   runExitCodes,
   runtime,
@@ -21,6 +22,7 @@ import {
   steering,
   streamed,
   url,
+  weight,
   withServer,
 } from "./catalogue-options.ts";
 import type { CommandGroup } from "./command.ts";
@@ -82,7 +84,7 @@ export const jobs: CommandGroup = {
       usage: "jobs create <bundle-id>",
       summary: "Create a job of an uploaded bundle.",
       details: [secretsNote],
-      options: [name, config, ...remote],
+      options: [name, config, weight, ...remote],
       load: withServer(async () => (await import("./jobs.ts")).create),
     }),
     command({
@@ -93,11 +95,12 @@ export const jobs: CommandGroup = {
     }),
     command({
       usage: "jobs update <job-id>",
-      summary: "Change a job's name or configuration; runs that have started keep theirs.",
+      summary: "Change a job's name, weight or configuration; runs that have started keep theirs.",
       details: ["--config is a JSON merge patch: null removes a key, ******** keeps a stored secret."],
       options: [
         name,
         { ...config, help: "JSON file with the changes of the configuration; - reads stdin." },
+        weight,
         ...remote,
       ],
       load: withServer(async () => (await import("./jobs.ts")).update),
@@ -155,6 +158,7 @@ export const runs: CommandGroup = {
       details: [runExitCodes],
       options: [
         input,
+        priority,
         option("--watch", "Follow the run to its end."),
         { ...save, help: "Copy the run's outputs into a folder; implies --watch." },
         forceSave,

@@ -51,6 +51,14 @@ export const config = option(
   "--config FILE",
   "JSON file that is merged over the bundle's configuration; - reads stdin.",
 );
+export const priority = option(
+  "--priority PRIORITY",
+  "low, normal (the default) or high: who goes first when several wait.",
+);
+export const weight = option(
+  "--weight N",
+  "Its part of slots that other jobs want, too: 1 (the default) to 100.",
+);
 export const name = option("--name NAME", "The job's display name.");
 export const watch = option("--watch", "Follow the run to its end (the default); --no-watch only starts it.");
 export const save = option("--save FOLDER", "Copy the run's outputs into a folder.");

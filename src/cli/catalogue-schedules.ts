@@ -1,6 +1,6 @@
 // The commands about schedules: rules by which runs of a job are started.
 
-import { all, command, input, limit, option, remote, withServer } from "./catalogue-options.ts";
+import { all, command, input, limit, option, priority, remote, withServer } from "./catalogue-options.ts";
 import type { CommandGroup, OptionSpec } from "./command.ts";
 
 /** What a schedule says, when it is made and later. */
@@ -30,6 +30,7 @@ const settings: readonly OptionSpec[] = [
     "JSON file that is merged over the configuration of a blueprint's job in each run; - reads stdin.",
   ),
   option("--set A.B=VALUE", "One setting, merged over --config; may be repeated."),
+  { ...priority, help: "Of its runs: low, normal (the default) or high." },
   option(
     "--overlap POLICY",
     "If the run before has not ended: skip (the default), allow, queue_one or cancel_previous.",

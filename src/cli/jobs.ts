@@ -1,11 +1,12 @@
 // `troupe jobs …`: durable definitions of work; and the jobs of the runtime API, each of which is one run.
 
 import type { Job, RuntimeJob, RuntimeJobDetail } from "../../sdk/src/index.ts";
+import { WEIGHT_MAX } from "../engine/share.ts";
 import { printAnswer, UsageError } from "./command.ts";
 import { eventLine, readEvent } from "./event-text.ts";
 import { idKind, idOf } from "./ids.ts";
 import { jsonOption, readObject } from "./input.ts";
-import { limitOf, printList } from "./lists.ts";
+import { countOf, limitOf, printList } from "./lists.ts";
 import { placed, runtimeRun } from "./named-run.ts";
 import { agentTable, ago, jobLines, progressLines } from "./record-text.ts";
 import { endLines } from "./result-text.ts";
@@ -48,6 +49,7 @@ export async function create(call: ServerCall): Promise<number> {
     bundle_id: id,
     name: call.text("name") ?? undefined,
     resolved_configuration: readObject(call, "config"),
+    weight: weightOf(call),
   });
   if (!call.flag("json")) call.terminal.note(`Created. Run it with: troupe runs start ${job.job_id} --watch`);
   return printAnswer(call, job, () => cleanText(job.job_id));
@@ -108,13 +110,16 @@ export async function update(call: ServerCall): Promise<number> {
   const id = idOf(call, "job");
   const name = call.text("name");
   const config = readObject(call, "config");
-  if (name === null && config === undefined) {
-    throw new UsageError("Nothing to change. Give --name NAME, --config FILE, or both.");
+  const weight = weightOf(call);
+  if (name === null && config === undefined && weight === undefined) {
+    throw new UsageError("Nothing to change. Give --name NAME, --config FILE or --weight N.");
   }
-  const patch = { name: name ?? undefined, resolved_configuration: config };
+  const patch = { name: name ?? undefined, resolved_configuration: config, weight };
   const job = await call.client.jobs.update(anyVersion(id), patch);
   return printAnswer(call, job, () => `${cleanText(job.job_id)} changed, revision ${job.revision}`);
 }
+
+const weightOf = (call: ServerCall) => countOf(call, "weight", { max: WEIGHT_MAX, example: 3 }) ?? undefined;
 
 export async function remove(call: ServerCall): Promise<number> {
   const id = idOf(call, "job");

@@ -36,6 +36,7 @@ export function runLines(run: Run, more: readonly Field[] = []): readonly string
   return fieldLines([
     ["job", run.job_id],
     ["accepted", ago(run.created_at)],
+    ["priority", run.priority === "normal" ? null : run.priority],
     ["took", run.duration_ms === null ? null : duration(run.duration_ms)],
     ["progress", `${agents}, ${plural(progress.messages, "message")}`],
     ["now", progress.label],
@@ -65,6 +66,7 @@ export function jobLines(job: JobDetail, paint: Paint): readonly string[] {
       ["source", source],
       ["graph", job.graph_id],
       ["config", settings === 0 ? null : JSON.stringify(job.resolved_configuration)],
+      ["weight", job.weight === 1 ? null : job.weight],
       ["created", ago(job.created_at)],
       ["changed", job.revision > 1 ? `${ago(job.updated_at)}, revision ${job.revision}` : null],
       ["latest run", latest === null ? "none yet" : `${latest.run_id} ${latest.status}`],

@@ -11,11 +11,13 @@ import { type Job, TroupeClient, TroupeUnreachable } from "../../sdk/src/index.t
 import type { RunningProgram } from "../app/app.ts";
 import { describePackage } from "../blueprints/describe-package.ts";
 import type { JsonObject } from "../engine/json.ts";
+import { type Priority, priorities } from "../engine/share.ts";
 import { noteWarnings, readTarget, type Target, uploadTarget } from "./bundles.ts";
 import { type Call, exitCodes, UsageError } from "./command.ts";
 import { configFor, gatewayAddress } from "./connection.ts";
 import { readObject, withInputs } from "./input.ts";
 import { listenForInterrupts } from "./interrupts.ts";
+import { oneOf } from "./lists.ts";
 import { gatewayRun, runtimeRun } from "./named-run.ts";
 import { startServer } from "./serve.ts";
 import { type ServerCall, withServer } from "./session.ts";
@@ -30,6 +32,7 @@ interface RunPlan {
   readonly name: string | null;
   readonly inputs: JsonObject | undefined;
   readonly config: JsonObject | undefined;
+  readonly priority: Priority | undefined;
   readonly watches: boolean;
 }
 
@@ -41,6 +44,7 @@ export async function run(call: Call): Promise<number> {
     name: call.text("name"),
     inputs: readObject(call, "input"),
     config: readObject(call, "config"),
+    priority: oneOf(call, "priority", priorities),
     watches: watchesAsked(call, true),
   };
   noteMissingPayloads(call, plan.target);
@@ -87,7 +91,7 @@ async function runOnGateway(call: ServerCall, plan: RunPlan): Promise<number> {
       resolved_configuration: plan.config,
     });
     tell(call, plan, `Job ${job.job_id}`);
-    const run = await client.runs.start(job.job_id, { inputs: plan.inputs });
+    const run = await client.runs.start(job.job_id, { inputs: plan.inputs, priority: plan.priority });
     job = null;
     const also = { bundle_id: bundle.bundle_id };
     if (!plan.watches) return started(call, run.run_id, { ...also, ...run });
@@ -117,7 +121,7 @@ async function runOnRuntime(call: ServerCall, plan: RunPlan): Promise<number> {
 }
 
 /** Sends it. A folder is registered by path, so the runtime must see the same disk. */
-async function submit(call: ServerCall, { target, inputs, config }: RunPlan) {
+async function submit(call: ServerCall, { target, inputs, config, priority }: RunPlan) {
   const { runtime } = call;
   if (target.kind === "zip") {
     throw new UsageError("The runtime API takes a folder or a manifest; without --runtime a zip can be run.");
@@ -125,7 +129,7 @@ async function submit(call: ServerCall, { target, inputs, config }: RunPlan) {
   if (target.kind === "folder") {
     const bundle = await runtime.registerBundle(realpathSync(target.path));
     noteWarnings(call, bundle.warnings ?? []);
-    return runtime.submit({ bundle_id: bundle.bundle_id, inputs, config });
+    return runtime.submit({ bundle_id: bundle.bundle_id, inputs, config, priority });
   }
   if (config !== undefined) {
     throw new UsageError("--config belongs to a bundle folder; a manifest alone has no configuration.");
@@ -134,7 +138,8 @@ async function submit(call: ServerCall, { target, inputs, config }: RunPlan) {
   // The runtime checks it and reports its problems.
   const { warnings } = describePackage({ manifest, configuration: null, graph: null }, null);
   noteWarnings(call, warnings);
-  return runtime.submit(inputs === undefined ? manifest : withInputs(manifest, inputs));
+  const given = inputs === undefined ? manifest : withInputs(manifest, inputs);
+  return runtime.submit(priority === undefined ? given : { ...given, priority });
 }
 
 // ------------------------------------------------------------------------------ a gateway of our own

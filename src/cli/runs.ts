@@ -1,6 +1,7 @@
 // `troupe runs …`: list, start, show and wait for runs.
 
 import type { Run, RunStatus } from "../../sdk/src/index.ts";
+import { priorities } from "../engine/share.ts";
 import { printAnswer } from "./command.ts";
 import { checkedId, idOf } from "./ids.ts";
 import { readObject } from "./input.ts";
@@ -51,7 +52,8 @@ export async function start(call: ServerCall): Promise<number> {
   const id = idOf(call, "job");
   const inputs = readObject(call, "input");
   const watches = watchesAsked(call, call.flag("watch") === true || call.text("save") !== null);
-  const run = await call.client.runs.start(id, { inputs });
+  const priority = oneOf(call, "priority", priorities);
+  const run = await call.client.runs.start(id, { inputs, priority });
   if (!watches) return started(call, run.run_id, run);
   if (!call.flag("json")) call.terminal.print(`Run ${cleanText(run.run_id)}`);
   return watchRun(call, gatewayRun(call, run.run_id));

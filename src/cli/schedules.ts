@@ -4,6 +4,7 @@ import type { Schedule, SchedulePatch } from "../../sdk/src/index.ts";
 import { parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
 import { MASK } from "../engine/sealed.ts";
+import { priorities } from "../engine/share.ts";
 import { isCalendarDay } from "../lib/dates.ts";
 import { type FilterOp, filterOps } from "../schedules/event-filter.ts";
 import { missedPolicies, overlapPolicies, scheduleKinds, scheduleStates } from "../schedules/records.ts";
@@ -187,6 +188,7 @@ function settingsOf(call: Call) {
     ...given("name", call.text("name")),
     ...given("inputs", readObject(call, "input")),
     ...given("config_overrides", overridesOf(call)),
+    ...given("priority", oneOf(call, "priority", priorities)),
     ...given("overlap", oneOf(call, "overlap", overlapPolicies)),
     ...given("missed", oneOf(call, "missed", missedPolicies)),
     ...given("catchup_limit", countOf(call, "catchup-limit", { max: CATCHUP_MAX, example: 10 })),
@@ -284,6 +286,7 @@ function scheduleLines(schedule: Schedule, call: ServerCall): readonly string[] 
       ["blueprint", schedule.target.blueprint_id ?? null],
       ["inputs", jsonOf(schedule.inputs)],
       ["config", schedule.config_overrides && jsonOf(schedule.config_overrides)],
+      ["priority", schedule.priority === "normal" ? null : schedule.priority],
       ["overlap", schedule.overlap],
       [
         "missed",

@@ -7,6 +7,11 @@ export type Priority = (typeof priorities)[number];
 
 export const WEIGHT_MAX = 100;
 
+export const isPriority = (value: unknown): value is Priority => priorities.includes(value as Priority);
+
+export const isWeight = (value: unknown): value is number =>
+  Number.isInteger(value) && (value as number) >= 1 && (value as number) <= WEIGHT_MAX;
+
 export interface Terms {
   readonly priority: Priority;
   /** Slots that its job is granted in its turn: a whole number from 1 to WEIGHT_MAX. */

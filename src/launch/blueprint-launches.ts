@@ -3,6 +3,7 @@
 import type { BlueprintForJob, Blueprints } from "../blueprints/blueprints.ts";
 import { descriptionOf } from "../blueprints/describe-package.ts";
 import type { JsonObject } from "../engine/json.ts";
+import type { Priority } from "../engine/share.ts";
 import type { TraceContext } from "../engine/trace.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
@@ -29,6 +30,8 @@ export interface BlueprintLaunchesParts {
 export interface LaunchRequest {
   readonly inputs: JsonObject;
   readonly configOverrides: JsonObject | null;
+  /** Normal when absent. */
+  readonly priority?: Priority;
   /** The job's; null: the blueprint's own. */
   readonly name: string | null;
   /** The caller's trace; null: the run has one of its own. */
@@ -70,6 +73,7 @@ export class BlueprintLaunches {
     const insertRun = await runs.prepareOf(draft.job, {
       inputs: request.inputs,
       configOverrides: request.configOverrides,
+      ...(request.priority !== undefined && { priority: request.priority }),
       trigger: { kind: "blueprint", id: blueprintId },
       trace: request.trace,
     });

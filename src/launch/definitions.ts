@@ -13,6 +13,7 @@ import { BundleProblem } from "../bundles/problem.ts";
 import type { Graph } from "../engine/graph.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
+import { defaultTerms } from "../engine/share.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { Operation } from "../operations/records.ts";
 import { WorkQueue } from "../operations/work-queue.ts";
@@ -45,6 +46,8 @@ export interface JobRequest {
   /** Null: the source's own. */
   readonly name: string | null;
   readonly configuration: JsonObject;
+  /** 1 when absent. */
+  readonly weight?: number;
 }
 
 export interface CreatedJob {
@@ -65,6 +68,7 @@ export interface JobPatch {
   readonly name?: string;
   /** A JSON merge patch; null takes the whole configuration away. */
   readonly resolved_configuration?: JsonObject | null;
+  readonly weight?: number;
 }
 
 export class Definitions {
@@ -100,14 +104,11 @@ export class Definitions {
       throw invalidJob([...(encrypted.kind === "invalid" ? encrypted.errors : []), ...ofSource]);
     }
     await this.#parts.capacity.refuseUnsatisfiable(found.definition.graph);
-    return this.draft(found, { name: request.name, configuration: encrypted.value });
+    return this.draft(found, { ...request, configuration: encrypted.value });
   }
 
   /** @param given.configuration with its secrets encrypted */
-  draft(
-    found: FoundSource,
-    given: { readonly name: string | null; readonly configuration: JsonObject },
-  ): JobDraft {
+  draft(found: FoundSource, given: Pick<JobRequest, "name" | "configuration" | "weight">): JobDraft {
     const { graphId } = found.definition.graph;
     const nowMs = this.#parts.clock.nowMs();
     const job: JobDefinition = {
@@ -118,6 +119,7 @@ export class Definitions {
       bundleFingerprint: found.fingerprint,
       graphId,
       configurationJson: JSON.stringify(given.configuration),
+      weight: given.weight ?? defaultTerms.weight,
       extensions: extensionsOf(found.definition),
       revision: 1,
       createdAtMs: nowMs,
@@ -140,7 +142,7 @@ export class Definitions {
   }
 
   /**
-   * Changes a job's name or configuration (RFC 7396). `"********"` in place of a secret keeps the stored one.
+   * Changes a job's name, weight or configuration (RFC 7396). `"********"` in place of a secret keeps the stored one.
    *
    * @param before the job as the caller saw it
    * @throws DomainError `validation_failed`; `precondition_failed` when it has changed since; `job_not_found`
@@ -151,6 +153,7 @@ export class Definitions {
       ...before,
       name: patch.name ?? before.name,
       configurationJson: await this.#patched(before, patch.resolved_configuration),
+      weight: patch.weight ?? before.weight,
       revision: before.revision + 1,
       updatedAtMs: Math.max(clock.nowMs(), before.updatedAtMs),
     };

@@ -24,7 +24,6 @@ import type { Engine } from "../engine/engine.ts";
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import type { JsonObject } from "../engine/json.ts";
-import { defaultTerms } from "../engine/share.ts";
 import type { KeyedMutex } from "../lib/async.ts";
 import { isUnavailable, WorkQueue } from "../operations/work-queue.ts";
 import { withInputs } from "./inputs.ts";
@@ -244,23 +243,29 @@ export class Launcher {
     }
     const plan = await plans.of(job).catch((error: unknown) => asFailure(error));
     if ("code" in plan) await this.#fail(run, plan.code, plan.message);
-    else if (plan.preparation !== null || run.configOverridesJson !== null) await this.#submitPrepared(run);
-    else await this.#submitAs(run, plan.bundleFingerprint, launchOf(plan, run));
+    else if (plan.preparation !== null || run.configOverridesJson !== null)
+      await this.#submitPrepared(run, job);
+    else await this.#submitAs(run, job, plan.bundleFingerprint, launchOf(plan, run));
   }
 
   /** Uses the result of the run's preparation, or begins it. */
-  async #submitPrepared(run: RunRecord): Promise<void> {
+  async #submitPrepared(run: RunRecord, job: JobDefinition): Promise<void> {
     const { runId } = run;
     const outcome = this.#preparations.outcomeOf(runId);
     if (outcome?.kind === "prepared") {
-      await this.#submitAs(run, outcome.bundleFingerprint, outcome.launch);
+      await this.#submitAs(run, job, outcome.bundleFingerprint, outcome.launch);
       this.#preparations.forget(runId);
     } else if (outcome?.kind === "failed") {
       await this.#fail(run, outcome.code, outcome.message);
     } else if (!this.#preparations.begin(runId)) throw new Error("too many launches are being prepared");
   }
 
-  async #submitAs(run: RunRecord, bundleFingerprint: string, launch: PreparedLaunch): Promise<void> {
+  async #submitAs(
+    run: RunRecord,
+    { weight }: JobDefinition,
+    bundleFingerprint: string,
+    launch: PreparedLaunch,
+  ): Promise<void> {
     const { graph, inputs, manifestJson, configurationJson, hasOwnPayload } = launch;
     const answer = withInputs(graph, inputs);
     if (answer.kind === "invalid") {
@@ -275,7 +280,8 @@ export class Launcher {
       hasOwnPayload,
       configurationJson,
       trace: { traceId: run.traceId, parentSpanId: run.parentSpanId },
-      ...defaultTerms,
+      priority: run.priority,
+      weight,
     });
     try {
       await submitted;

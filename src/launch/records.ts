@@ -17,6 +17,7 @@ import type { BundleRecord } from "../bundles/records.ts";
 import type { NodeWrites } from "../cluster/node-writes.ts";
 import type { DeploymentRecords, DeploymentWrites } from "../deployments/records.ts";
 import type { JobStatus } from "../engine/journal.ts";
+import type { Priority } from "../engine/share.ts";
 import type { AgentEnds } from "../engine/tally.ts";
 import type { Page } from "../lib/page.ts";
 import type { OperationWrites } from "../operations/records.ts";
@@ -39,6 +40,8 @@ export interface JobDefinition {
   readonly graphId: string;
   /** What the client gave, secrets encrypted (src/security); laid over the bundle's own at launch. */
   readonly configurationJson: string;
+  /** Its part of slots that others want, too: slots of one turn (src/execution/turns.ts). */
+  readonly weight: number;
   readonly extensions: readonly string[];
   /** From 1; each change adds one. */
   readonly revision: number;
@@ -62,6 +65,7 @@ export interface NewRun {
   /** Secrets encrypted, as in configOverridesJson. */
   readonly inputsJson: string;
   readonly configOverridesJson: string | null;
+  readonly priority: Priority;
   readonly trigger: RunTrigger;
   /** W3C trace id: 32 hex digits. */
   readonly traceId: string;

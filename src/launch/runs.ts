@@ -9,6 +9,7 @@ import { EngineUnavailable } from "../engine/batch.ts";
 import { isTerminal, type JobStatus } from "../engine/journal.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
+import { defaultTerms, type Priority } from "../engine/share.ts";
 import type { TraceContext } from "../engine/trace.ts";
 import type { KeyedMutex } from "../lib/async.ts";
 import { DomainError } from "../lib/domain-error.ts";
@@ -43,6 +44,8 @@ export interface RunRequest {
   readonly runId?: string;
   readonly inputs: JsonObject;
   readonly configOverrides: JsonObject | null;
+  /** Normal when absent. */
+  readonly priority?: Priority;
   readonly trigger: RunTrigger;
   /** The caller's trace; null: the run has one of its own. */
   readonly trace: TraceContext | null;
@@ -110,6 +113,7 @@ export class Runs {
       runtimeJobId: `${found.graphId}-${this.#parts.newId()}`,
       inputsJson: found.inputsJson,
       configOverridesJson: found.configOverridesJson,
+      priority: request.priority ?? defaultTerms.priority,
       trigger: request.trigger,
       traceId: request.trace?.traceId ?? this.#parts.newTraceId(),
       parentSpanId: request.trace?.parentSpanId ?? null,

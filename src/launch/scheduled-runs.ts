@@ -40,6 +40,7 @@ export class ScheduledRuns implements RunStarts<GatewayWrites> {
       ...(runId !== null && { runId }),
       inputs: this.#filled(await secrets.decrypt(schedule.inputs), rule, cause),
       configOverrides: configOverrides === null ? null : await secrets.decrypt(configOverrides),
+      priority: schedule.priority,
       trigger: { kind: rule.kind === "event" ? "event" : "schedule", id: scheduleId },
       trace: null,
     });

@@ -7,7 +7,7 @@ import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
 import { LARGE_JSON_CHARS } from "../engine/large-json.ts";
 import { manifestProblemsText, manifestSteps } from "../engine/manifest.ts";
 import { holdsSealed } from "../engine/sealed.ts";
-import { defaultTerms } from "../engine/share.ts";
+import { defaultTerms, isPriority, isWeight, type Terms, WEIGHT_MAX } from "../engine/share.ts";
 import type { Submission } from "../engine/submission.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import { inSlices } from "../lib/slices.ts";
@@ -44,6 +44,7 @@ export interface BundleSubmission {
   readonly inputs: JsonValue | undefined;
   /** Laid over the bundle's own. */
   readonly config: JsonObject | undefined;
+  readonly terms: Terms;
 }
 
 const KNOWN_MANIFESTS = 32;
@@ -80,6 +81,7 @@ export async function submittedManifest(
 ): Promise<Untraced> {
   const known = knownManifest(text);
   if (known !== null) return known;
+  const terms = termsOf(given);
   const { secrets, services, capacity } = parts;
   // Looking through inputs of megabytes takes milliseconds, and so does what comes after each look.
   const isLarge = text.length >= LARGE_JSON_CHARS;
@@ -109,7 +111,7 @@ export async function submittedManifest(
     bundleFingerprint: null,
     hasOwnPayload: false,
     configurationJson: null,
-    ...defaultTerms,
+    ...terms,
   };
   if (manifest === given) remember(submission);
   return submission;
@@ -123,7 +125,7 @@ export async function submittedManifest(
  */
 export async function submittedBundle(
   { secrets, bundles, services, capacity }: SubmissionParts,
-  { bundleId, inputs, config }: BundleSubmission,
+  { bundleId, inputs, config, terms }: BundleSubmission,
   held: string[],
 ): Promise<Untraced> {
   const launch = await bundles.launch(bundleId, config ?? {});
@@ -149,8 +151,19 @@ export async function submittedBundle(
     hasOwnPayload: false,
     // What the journal keeps has no secret in plaintext.
     configurationJson: configuration === null ? null : JSON.stringify(secrets.encrypt(configuration, paths)),
-    ...defaultTerms,
+    ...terms,
   };
+}
+
+/** @throws DomainError `validation_failed` */
+export function termsOf(body: JsonObject): Terms {
+  const { priority = defaultTerms.priority, weight = defaultTerms.weight } = body;
+  const problems = [
+    ...(isPriority(priority) ? [] : ["priority must be low, normal or high"]),
+    ...(isWeight(weight) ? [] : [`weight must be a whole number from 1 to ${WEIGHT_MAX}`]),
+  ];
+  if (!isPriority(priority) || !isWeight(weight)) throw invalid(problems.join("; "));
+  return { priority, weight };
 }
 
 const hasDemands = ({ nodes }: Graph) =>

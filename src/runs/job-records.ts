@@ -3,6 +3,7 @@
 // Heavy parts stay JSON text (names end in Json): they were written as JSON and are answered as JSON.
 
 import type { AgentRecord, JobStatus, TaskRecord } from "../engine/journal.ts";
+import type { Priority } from "../engine/share.ts";
 import type { EndedJob } from "../engine/submission.ts";
 import type { Tally } from "../engine/tally.ts";
 import type { ArtifactRecord } from "../engine/task-port.ts";
@@ -23,6 +24,8 @@ export interface JobRecord {
   readonly startedAtMs: number | null;
   readonly placementPolicy: string;
   readonly recoveryPolicy: string;
+  readonly priority: Priority;
+  readonly weight: number;
   readonly executorCount: number;
   readonly activeExecutors: number;
   readonly eventCount: number;

@@ -6,6 +6,7 @@
 
 import type { JsonObject } from "../engine/json.ts";
 import type { Sealed } from "../engine/sealed.ts";
+import type { Priority } from "../engine/share.ts";
 import type { Page } from "../lib/page.ts";
 import type { EventFilter } from "./event-filter.ts";
 import type { WebhookScheme } from "./webhook-signatures.ts";
@@ -102,6 +103,8 @@ export interface ScheduleSettings {
   /** Of a schedule its secrets are encrypted, as in configOverrides. */
   readonly inputs: JsonObject;
   readonly configOverrides: JsonObject | null;
+  /** Of its runs. */
+  readonly priority: Priority;
   readonly overlap: OverlapPolicy;
   readonly missedPolicy: MissedPolicy;
   /** Most missed times that run_all makes up for. */

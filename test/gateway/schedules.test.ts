@@ -107,6 +107,7 @@ describe("POST /schedules", () => {
       until: null,
       max_runs: null,
       pause_after_failures: null,
+      priority: "normal",
       description: "At 07:30, Monday through Friday (Europe/Berlin)",
       last_dispatch: null,
       counts: { dispatched: 0, skipped: 0, missed: 0, failed: 0 },

@@ -124,6 +124,8 @@ test('"items carry job_id, graph_id, status, submitted_at, updated_at", and the 
     job_name: null,
     status: "running",
     placement_policy: "local",
+    priority: "normal",
+    weight: 1,
     recovery_policy: "local_restart",
     executor_count: 0,
     active_executors: 0,

@@ -493,6 +493,7 @@ export function jobOf(jobId: string, nowMs: number): JobDefinition {
     bundleFingerprint: "fingerprint",
     graphId: definition.graph.graphId,
     configurationJson: "{}",
+    weight: 1,
     extensions: [],
     revision: 1,
     createdAtMs: nowMs,

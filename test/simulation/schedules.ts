@@ -226,6 +226,7 @@ export class ScheduleWorld {
       webhook: null,
       inputs: {},
       configOverrides: null,
+      priority: "normal",
       overlap,
       missedPolicy: random.pick(missedPolicies),
       catchupLimit: random.pick([1, 3, 100]),

@@ -9,7 +9,7 @@
 import type { DeclaredOutput } from "../../engine/graph.ts";
 import type { Envelope } from "../../engine/message.ts";
 import { type Claim, claimKinds, type Demand, type NamedDemand } from "../../engine/resources.ts";
-import { priorities, type Share, WEIGHT_MAX } from "../../engine/share.ts";
+import { isPriority, isWeight, type Share } from "../../engine/share.ts";
 import type {
   Lease,
   TaskEvent,
@@ -121,8 +121,6 @@ function isNamedDemand({ claims, freePorts }: NamedDemand): boolean {
 
 /** A share in a message. @returns null when another version of the program has sent what is none to this one */
 export function shareIn({ job, priority, weight }: Share): Share | null {
-  const isWeight = Number.isInteger(weight) && weight >= 1 && weight <= WEIGHT_MAX;
-  return typeof job === "string" && priorities.includes(priority) && isWeight
-    ? { job, priority, weight }
-    : null;
+  const isShare = typeof job === "string" && isPriority(priority) && isWeight(weight);
+  return isShare ? { job, priority, weight } : null;
 }

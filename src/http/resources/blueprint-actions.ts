@@ -3,6 +3,7 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Blueprints, WriteOperation } from "../../blueprints/blueprints.ts";
+import { defaultTerms } from "../../engine/share.ts";
 import { parseTraceparent } from "../../engine/trace.ts";
 import type { BlueprintLaunches, LaunchedBlueprint } from "../../launch/blueprint-launches.ts";
 import type { Operation } from "../../operations/records.ts";
@@ -18,7 +19,7 @@ import {
   type WaitParts,
 } from "./run-starts.ts";
 import { RunSchema } from "./run-view.ts";
-import { idempotencyKeyHeader } from "./schemas.ts";
+import { idempotencyKeyHeader, Priority } from "./schemas.ts";
 
 const AddBlueprintBody = Type.Input(
   {
@@ -45,6 +46,7 @@ const LaunchBlueprintBody = Type.Input(
     config_overrides: Type.JsonObject("Laid over the blueprint's configuration, for this run.", {
       documents: { folder: "/home/mia/letters" },
     }),
+    priority: Priority,
     name: Type.String("Of the job; the blueprint's when absent.", { minLength: 1, maxLength: 200 }),
   },
   { examples: [{ config_overrides: { documents: { folder: "/home/mia/letters" } } }] },
@@ -156,11 +158,13 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       problems: startRunProblems,
       handle: (request, reply) => {
         const { inputs = {}, config_overrides: configOverrides = null, name = null } = request.body;
+        const { priority = defaultTerms.priority } = request.body;
         return sendStartedRun<LaunchedBlueprint>(parts, request, reply, {
           prepare: () =>
             launches.prepare(request.params.blueprint_id, {
               inputs,
               configOverrides,
+              priority,
               name,
               trace: parseTraceparent(request.headers.traceparent),
             }),

@@ -43,6 +43,7 @@ const compact = {
   source: Source,
   graph_id: Type.String(),
   resolved_configuration: Type.JsonObject('Secrets are shown as "********".'),
+  weight: Type.Integer("Slots that the job is granted in its turn while others wait for them, too."),
   extensions: Type.Array(Type.String()),
   revision: Type.Integer("From 1; each change adds one. The ETag is made of it."),
   created_at: Type.Time("When the job was created."),
@@ -106,7 +107,7 @@ function renderJobMembers(job: JobView, secrets: ConfigurationSecrets): string {
     `"job_id":${JSON.stringify(job.jobId)},"name":${JSON.stringify(job.name)},"status":"${job.status}",` +
     `"source":${JSON.stringify(shownSource)},"graph_id":${JSON.stringify(job.graphId)},` +
     `"resolved_configuration":${renderConfiguration(job.configurationJson, secrets)},` +
-    `"extensions":${JSON.stringify(job.extensions)},"revision":${job.revision},` +
+    `"weight":${job.weight},"extensions":${JSON.stringify(job.extensions)},"revision":${job.revision},` +
     `"created_at":"${isoTime(job.createdAtMs)}","updated_at":"${isoTime(job.updatedAtMs)}",` +
     `"latest_run":${job.latestRun === null ? "null" : renderRunSummary(job.latestRun)},` +
     `"active_runs":${job.activeRuns}`

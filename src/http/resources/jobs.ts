@@ -3,6 +3,7 @@
 
 import { scheduler } from "node:timers/promises";
 import type { FastifyInstance, FastifyRequest } from "fastify";
+import { defaultTerms } from "../../engine/share.ts";
 import type { CreatedJob, Definitions } from "../../launch/definitions.ts";
 import type { DesiredState, GatewayRecords, JobSource, JobView } from "../../launch/records.ts";
 import type { Runs } from "../../launch/runs.ts";
@@ -30,6 +31,7 @@ import {
   pageOf,
   pageQuery,
   RunStatus,
+  Weight,
 } from "./schemas.ts";
 
 const JobPageSchema = pageOf(JobSchema, "jobs, newest first");
@@ -46,12 +48,13 @@ const CreateJobBody = Type.Input(
     blueprint_id: Type.String("A catalog blueprint, in place of bundle_id."),
     name: Name,
     resolved_configuration: Configuration,
+    weight: Weight,
   },
   { examples: [{ bundle_id: "bundle_3f1c0a9d2b7e4856", resolved_configuration: { language: "en" } }] },
 );
 
 const UpdateJobBody = Type.Input(
-  { name: Name, resolved_configuration: Type.Nullable(Configuration) },
+  { name: Name, resolved_configuration: Type.Nullable(Configuration), weight: Weight },
   {
     description:
       'A JSON merge patch (RFC 7396): null takes a key away, "********" keeps the secret that is stored.',
@@ -119,10 +122,12 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         let created: CreatedJob | null = null;
         const given = await answerIdempotent(parts, request, async () => {
           const { name = null, resolved_configuration: configuration = {} } = request.body;
+          const { weight = defaultTerms.weight } = request.body;
           const draft = await definitions.prepareCreate({
             source: sourceOf(request.body),
             name,
             configuration,
+            weight,
           });
           return async (writes) => {
             created = await draft.insert(writes);
@@ -185,7 +190,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
 
     patch("/jobs/:job_id", {
       operationId: "updateJob",
-      summary: "Change a job's name or configuration",
+      summary: "Change a job's name, weight or configuration",
       description: "Later runs use the new definition; runs that were accepted before may use either.",
       headers: ifMatchHeader,
       body: UpdateJobBody,

@@ -3,6 +3,7 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isTerminal } from "../../engine/journal.ts";
+import { defaultTerms } from "../../engine/share.ts";
 import { parseTraceparent } from "../../engine/trace.ts";
 import type { GatewayRecords, GatewayWrites, NewRun } from "../../launch/records.ts";
 import type { InsertRun, Runs } from "../../launch/runs.ts";
@@ -25,7 +26,7 @@ import {
 } from "./idempotent.ts";
 import { BATCH_ITEMS_MAX, batchText } from "./lists.ts";
 import { RunSchema, renderNewRun, renderRun } from "./run-view.ts";
-import { idempotencyKeyHeader, ProblemSchema } from "./schemas.ts";
+import { idempotencyKeyHeader, Priority, ProblemSchema } from "./schemas.ts";
 import type { Waits } from "./waits.ts";
 
 export const runInputs = Type.JsonObject(
@@ -39,6 +40,7 @@ const CreateRunBody = Type.Input(
     config_overrides: Type.JsonObject(
       "For jobs made from a catalog blueprint only: laid over the job's configuration. The run, and the job from then on, use the blueprint's package as it is now.",
     ),
+    priority: Priority,
   },
   { examples: [{ inputs: { topic: "bees" } }] },
 );
@@ -47,9 +49,12 @@ const CreateRunsBody = Type.Input(
   {
     items: Type.Array(
       // Of any type here: what is wrong with one item is that item's answer.
-      Type.Unknown("What starts one run: inputs and config_overrides, as in the start of a single run.", {
-        examples: [{ inputs: { topic: "bees" } }],
-      }),
+      Type.Unknown(
+        "What starts one run: inputs, config_overrides and priority, as in the start of a single run.",
+        {
+          examples: [{ inputs: { topic: "bees" } }],
+        },
+      ),
       { maxItems: BATCH_ITEMS_MAX },
     ),
   },
@@ -183,7 +188,8 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
 
 function runOf(body: Static<typeof CreateRunBody>, trace: ReturnType<typeof parseTraceparent>) {
   const { inputs = {}, config_overrides: configOverrides = null } = body;
-  return { inputs, configOverrides, trigger: { kind: "api", id: null } as const, trace };
+  const { priority = defaultTerms.priority } = body;
+  return { inputs, configOverrides, priority, trigger: { kind: "api", id: null } as const, trace };
 }
 
 /** Checks the items. @param fresh filled with the runs that are made */

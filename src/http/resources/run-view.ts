@@ -10,7 +10,7 @@ import { runLabel } from "../../runs/history/run-label.ts";
 import { reasonMembers, waitingReason } from "../../runs/history/summary.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { Type } from "../core/type.ts";
-import { AgentEndsSchema, RunStatus, reasonFields } from "./schemas.ts";
+import { AgentEndsSchema, Priority, RunStatus, reasonFields } from "./schemas.ts";
 
 export const DesiredState = Type.OneOf(["paused", "running", "cancelled"]);
 
@@ -46,6 +46,7 @@ export const RunSchema = Type.Object(
     config_overrides: Type.Nullable(
       Type.JsonObject('As given at creation; secrets are shown as "********".'),
     ),
+    priority: Priority,
     trigger: Trigger,
     attempt: Type.Integer(),
     created_at: Type.Time("When the run was accepted."),
@@ -88,7 +89,7 @@ export function renderRun(run: RunRecord, { secrets, nowMs }: ShownRun): string 
   return (
     `{"run_id":${id},"job_id":${text(run.jobId)},"status":"${run.status}",` +
     `"desired_state":"${run.desiredState}","inputs":${renderInputs(run.inputsJson, secrets)},` +
-    `"config_overrides":${renderOverrides(run.configOverridesJson, secrets)},` +
+    `"config_overrides":${renderOverrides(run.configOverridesJson, secrets)},"priority":"${run.priority}",` +
     `"trigger":{"kind":"${run.trigger.kind}","id":${text(run.trigger.id)}},"attempt":1,` +
     `"created_at":${time(run.createdAtMs)},"started_at":${time(run.startedAtMs)},` +
     `"finished_at":${time(run.finishedAtMs)},"updated_at":${time(run.updatedAtMs)},` +

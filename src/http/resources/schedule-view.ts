@@ -1,6 +1,7 @@
 // A schedule as the API takes and shows it (CONTRACTS section 8).
 
 import { isoTime } from "../../engine/event.ts";
+import { defaultTerms } from "../../engine/share.ts";
 import { runEndTypes } from "../../launch/run-end-events.ts";
 import { DomainError, type DomainErrorEntry } from "../../lib/domain-error.ts";
 import {
@@ -19,6 +20,7 @@ import { nextDues } from "../../schedules/step.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { type Static, Type } from "../core/type.ts";
 import { EventInput, EventShown, eventRuleOf, renderEventRule } from "./event-rule-view.ts";
+import { Priority } from "./schemas.ts";
 import { renderWebhook, WebhookInput, WebhookShown, webhookOf } from "./webhook-view.ts";
 
 const EXPRESSIONS_MAX = 10;
@@ -71,6 +73,7 @@ const settings = {
   event: EventInput,
   webhook: WebhookInput,
   inputs: Type.JsonObject(INPUTS, { topic: "bees" }),
+  priority: Priority,
   overlap: Type.OneOf(
     overlapPolicies,
     "When the run before has not ended: start none (skip, the default), start one all the same, let one wait for its end, or cancel it.",
@@ -142,6 +145,7 @@ export const ScheduleSchema = Type.Object(
     job_id: Type.String("Whose runs are started."),
     inputs: Type.JsonObject("What each run is given; secrets are masked."),
     config_overrides: Type.Nullable(Type.JsonObject("The same of the configuration.")),
+    priority: Priority,
     cron: Type.Nullable(
       Type.Object({
         expressions: Type.Array(Type.String()),
@@ -204,6 +208,7 @@ export function renderSchedule(
     job_id: jobId,
     inputs: secrets.maskInputs(schedule.inputs),
     config_overrides: schedule.configOverrides === null ? null : secrets.mask(schedule.configOverrides),
+    priority: schedule.priority,
     cron: rule.kind === "cron" ? shownCron(rule) : null,
     delayed: rule.kind === "delayed" ? { at: isoTime(rule.atMs) } : null,
     event: rule.kind === "event" ? renderEventRule(rule) : null,
@@ -266,6 +271,7 @@ export function newSettings(
     webhook: checkedWebhook(webhookOf(body.webhook ?? null, null, secrets), rule),
     inputs: body.inputs ?? {},
     configOverrides: body.config_overrides ?? null,
+    priority: body.priority ?? defaultTerms.priority,
     overlap: body.overlap ?? "skip",
     missedPolicy: body.missed ?? "run_once",
     catchupLimit: body.catchup_limit ?? MISSED_MAX,
@@ -293,6 +299,7 @@ export function changedSettings(
     ...(webhook !== before.webhook && { webhook }),
     ...(body.inputs !== undefined && { inputs: body.inputs }),
     ...(body.config_overrides !== undefined && { configOverrides: body.config_overrides }),
+    ...(body.priority !== undefined && { priority: body.priority }),
     ...(body.overlap !== undefined && { overlap: body.overlap }),
     ...(body.missed !== undefined && { missedPolicy: body.missed }),
     ...(body.catchup_limit !== undefined && { catchupLimit: body.catchup_limit }),

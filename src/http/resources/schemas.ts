@@ -1,5 +1,6 @@
 // Schemas that every resource uses. The same objects validate requests and make the OpenAPI document.
 
+import { priorities, WEIGHT_MAX } from "../../engine/share.ts";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../core/paging.ts";
 import { type Schema, Type } from "../core/type.ts";
 
@@ -65,6 +66,16 @@ export const ifMatchHeader = Type.Object({
 export const RunStatus = Type.OneOf(
   ["pending", "queued", "running", "paused", "completed", "failed", "cancelled"],
   "completed, failed and cancelled are final.",
+);
+
+export const Priority = Type.OneOf(
+  priorities,
+  "Who is granted slots first when several wait; normal, the default. A run that is passed over rises by one for each minute.",
+);
+
+export const Weight = Type.Integer(
+  "Slots that the job is granted in its turn while others wait for them, too: jobs share a pool by their weights. 1, the default. Of runs that start later.",
+  { minimum: 1, maximum: WEIGHT_MAX },
 );
 
 export const RunId = Type.String({ examples: ["run_01k9z1v7m3e8q2x4c6t8b0n5dh"] });

@@ -10,6 +10,7 @@ import {
   type SubmissionParts,
   submittedBundle,
   submittedManifest,
+  termsOf,
   type Untraced,
 } from "../../launch/submissions.ts";
 import { DomainError } from "../../lib/domain-error.ts";
@@ -175,5 +176,5 @@ function read(
   }
   if (typeof bundleId !== "string") throw new ApiError(400, "bundle_id must be a string");
   if (config !== undefined && !isObject(config)) throw new ApiError(400, "config must be a JSON object");
-  return submittedBundle(parts, { bundleId, inputs, config }, source.held);
+  return submittedBundle(parts, { bundleId, inputs, config, terms: termsOf(body) }, source.held);
 }

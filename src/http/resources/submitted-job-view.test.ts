@@ -29,6 +29,8 @@ const job: JobRecord = {
   startedAtMs: 0,
   placementPolicy: "local",
   recoveryPolicy: "local_restart",
+  priority: "normal",
+  weight: 1,
   executorCount: 0,
   activeExecutors: 0,
   eventCount: 1,

@@ -44,7 +44,8 @@ function identity(job: JobRecord): string {
   return (
     `"job_id":${str(job.jobId)},"graph_id":${str(job.graphId)},"job_name":${str(job.jobName)},` +
     `"status":"${job.status}","submitted_at":"${isoTime(job.submittedAtMs)}","updated_at":"${isoTime(job.updatedAtMs)}",` +
-    `"placement_policy":${str(job.placementPolicy)},"recovery_policy":${str(job.recoveryPolicy)}`
+    `"placement_policy":${str(job.placementPolicy)},"recovery_policy":${str(job.recoveryPolicy)},` +
+    `"priority":"${job.priority}","weight":${job.weight}`
   );
 }
 

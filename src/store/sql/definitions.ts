@@ -30,6 +30,7 @@ const columns = columnsOf<Schema["job_definitions"], Omit<JobDefinition, "source
   status: "status",
   graphId: "graph_id",
   configurationJson: "configuration_json",
+  weight: "weight",
   extensions: json("extensions_json"),
   revision: "revision",
   createdAtMs: "created_at",

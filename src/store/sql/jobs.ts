@@ -30,6 +30,8 @@ const columns = columnsOf<Schema["jobs"], Omit<JobRecord, "trace" | "tally">>({
   startedAtMs: "started_at",
   placementPolicy: "placement_policy",
   recoveryPolicy: "recovery_policy",
+  priority: "priority",
+  weight: "weight",
   executorCount: "executor_count",
   activeExecutors: "active_executors",
   eventCount: "event_seq",

@@ -30,6 +30,7 @@ const newRunColumns = columnsOf<Schema["runs"], Omit<NewRun, "trigger">>({
   runtimeJobId: "runtime_job_id",
   inputsJson: "inputs_json",
   configOverridesJson: "config_overrides_json",
+  priority: "priority",
   traceId: "trace_id",
   parentSpanId: "parent_span_id",
   agentsTotal: "agents_total",

@@ -22,6 +22,7 @@ const columns = columnsOf<Schema["schedules"], Schedule>({
   webhook: json("webhook_json"),
   inputs: json("inputs_json"),
   configOverrides: json("config_overrides_json"),
+  priority: "priority",
   overlap: "overlap",
   missedPolicy: "missed_policy",
   catchupLimit: "catchup_limit",

@@ -349,6 +349,7 @@ export interface Schema {
     throttled_until: number | null;
     webhook_json: string | null;
     webhook_hash: string | null;
+    priority: string;
   };
   schema_admits: {
     id: number;
