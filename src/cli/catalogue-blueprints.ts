@@ -10,6 +10,7 @@ import {
   json,
   limit,
   name,
+  operated,
   option,
   priority,
   remote,
@@ -89,7 +90,7 @@ const services = command({
     option("--tag TAG", "Only those with this tag."),
     option("--run RUN-ID", "Only those of this run."),
     option("--check", "Make their checks first, now."),
-    ...remote,
+    ...operated,
   ],
   load: withServer(async () => (await import("./services.ts")).services),
 });

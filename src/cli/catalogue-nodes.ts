@@ -1,6 +1,6 @@
 // The commands about the nodes of a cluster.
 
-import { command, help, json, option, remote, withServer } from "./catalogue-options.ts";
+import { command, help, json, operated, option, remote, withServer } from "./catalogue-options.ts";
 import type { CommandGroup } from "./command.ts";
 
 const wait = option("--wait", "Follow it to its end (the default); --no-wait only starts it.");
@@ -14,7 +14,7 @@ export const node: CommandGroup = {
     command({
       usage: "node list",
       summary: "List the nodes by name, and how busy each is; * is the one that answers.",
-      options: remote,
+      options: operated,
       load: withServer(async () => (await import("./nodes.ts")).list),
     }),
     command({
@@ -73,14 +73,14 @@ export const node: CommandGroup = {
           "--services-last",
           "Let services stay until no other job is left (the default); --no-services-last has them go at once.",
         ),
-        ...remote,
+        ...operated,
       ],
       load: withServer(async () => (await import("./node-drain.ts")).drain),
     }),
     command({
       usage: "node undrain <node>",
       summary: "Let a drained node work again.",
-      options: remote,
+      options: operated,
       load: withServer(async () => (await import("./node-drain.ts")).undrain),
     }),
     command({
@@ -89,13 +89,13 @@ export const node: CommandGroup = {
       details: [
         "A node whose maintenance begins is drained within 300 seconds, if it was not drained before.",
       ],
-      options: [option("--reason TEXT", "Why, for people."), ...remote],
+      options: [option("--reason TEXT", "Why, for people."), ...operated],
       load: withServer(async () => (await import("./node-drain.ts")).maintenance),
     }),
     command({
       usage: "node status <node>",
       summary: "Show how far a node is drained.",
-      options: remote,
+      options: operated,
       load: withServer(async () => (await import("./node-drain.ts")).status),
     }),
     command({
@@ -104,7 +104,7 @@ export const node: CommandGroup = {
       details: [
         "What is in use, or begins, is never touched. Exit code: 0 when nothing differs or all of it was fixed, else 1.",
       ],
-      options: [option("--fix", "Fix what differs."), ...remote],
+      options: [option("--fix", "Fix what differs."), ...operated],
       load: withServer(async () => (await import("./node-reconcile.ts")).reconcile),
     }),
     command({

@@ -27,6 +27,24 @@ export const url = option(
 
 /** Of commands that talk to the gateway. */
 export const remote = [url, json, help];
+/** Of commands of operators, who may have the port of the runtime protocol only. */
+export const operated = [
+  url,
+  option(
+    "--address HOST:PORT",
+    "The port of the runtime protocol (gRPC) to talk to, in place of the gateway.",
+  ),
+  option(
+    "--token TOKEN",
+    "With --address. Default: SVC_API_TOKEN, which other users of the machine cannot read.",
+  ),
+  option(
+    "--client-cert FILE",
+    "With --address, where SVC_TLS_CLIENT_CA is set: PEM of a certificate and its key.",
+  ),
+  json,
+  help,
+];
 export const jsonLines: OptionSpec = { ...json, help: "Print one JSON object per line." };
 export const streamed = [jsonLines, url, help];
 

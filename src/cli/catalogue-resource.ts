@@ -1,6 +1,6 @@
 // The commands about the machines' resources and their limits.
 
-import { command, option, remote, withServer } from "./catalogue-options.ts";
+import { command, operated, option, remote, withServer } from "./catalogue-options.ts";
 import type { CommandGroup } from "./command.ts";
 
 export const resource: CommandGroup = {
@@ -10,7 +10,7 @@ export const resource: CommandGroup = {
     command({
       usage: "resource show",
       summary: "Show what each machine has, what of it commands may have, what is reserved and what is used.",
-      options: remote,
+      options: operated,
       load: withServer(async () => (await import("./resource.ts")).show),
     }),
     command({
@@ -23,7 +23,7 @@ export const resource: CommandGroup = {
         option("--disk PERCENT|AMOUNT", "Of the disk that holds SVC_HOME."),
         option("--gpus INDICES", "The GPUs that commands may have, such as 0,1; all or none of them."),
         option("--only", "Take back all limits that are not given."),
-        ...remote,
+        ...operated,
       ],
       load: withServer(async () => (await import("./resource.ts")).set),
     }),

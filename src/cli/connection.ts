@@ -3,7 +3,13 @@
 import { existsSync } from "node:fs";
 import { type Command, type Config, loadConfig } from "../app/config.ts";
 import { fetchThrough, runtimeSocket } from "../app/runtime-socket.ts";
+import { isLoopback } from "../lib/addresses.ts";
+import { madeOnce } from "../lib/async.ts";
 import { type Call, UsageError } from "./command.ts";
+import { readTextFile } from "./input.ts";
+
+/** Where SVC_GRPC_PORT is not set. */
+const PROTOCOL_PORT = 55_051;
 
 /**
  * Reads the configuration; warnings go to stderr.
@@ -17,9 +23,9 @@ export function configFor(call: Call, command: Command): Config {
   return loaded.config;
 }
 
-/** How a command gets to one of the two servers. */
+/** How a command gets to one of the two servers, or to the gateway by the port of the runtime protocol. */
 export interface ServerAddress {
-  readonly name: "gateway" | "runtime";
+  readonly name: "gateway" | "runtime" | "runtime protocol";
   readonly baseUrl: string;
   /** What people call it: its URL, or its socket. */
   readonly place: string;
@@ -27,13 +33,57 @@ export interface ServerAddress {
   readonly fetch: typeof fetch;
 }
 
-/** The gateway: --url, else the configured port on this machine. */
+/** The gateway: --address or --url, else the configured port on this machine. */
 export function gatewayAddress(call: Call): ServerAddress {
   const config = configFor(call, "client");
   const given = call.text("url");
+  const address = call.text("address");
+  if (address !== null) {
+    if (given !== null) throw new UsageError("--address and --url name one server: give one of them.");
+    return protocolAddress(call, address, config);
+  }
+  if (call.text("token") !== null || call.text("client-cert") !== null)
+    throw new UsageError(
+      "--token and --client-cert go with --address; at the gateway, SVC_API_TOKEN is the token.",
+    );
   const url = given === null ? defaultGatewayUrl(config) : baseUrl(given);
   if (url === null) throw unknownAddress("SVC_API_PORT");
   return { name: "gateway", baseUrl: url, place: url, token: config.apiTokens[0] ?? null, fetch };
+}
+
+/** The port of the runtime protocol. It is loaded with the first request: most commands do without it. */
+function protocolAddress(call: Call, address: string, { apiTokens }: Config): ServerAddress {
+  const origin = protocolOrigin(address);
+  const file = call.text("client-cert");
+  const certificate = file === null ? null : readTextFile(file);
+  const opened = madeOnce(async () =>
+    (await import("../grpc/client.ts")).fetchByProtocol({ origin, certificate }),
+  );
+  return {
+    name: "runtime protocol",
+    baseUrl: `${origin}/api/v1`,
+    place: origin,
+    token: call.text("token") ?? apiTokens[0] ?? null,
+    fetch: async (input, init) => (await opened())(input, init),
+  };
+}
+
+/** A token leaves the machine over TLS alone. */
+function protocolOrigin(address: string): string {
+  const text = /^https?:\/\//.test(address) ? address : `//${address}`;
+  const url = URL.canParse(text, "https://localhost") ? new URL(text, "https://localhost") : null;
+  if (url === null || url.hostname === "" || (url.pathname !== "/" && url.pathname !== ""))
+    throw new UsageError(
+      `--address: ${JSON.stringify(address)} is not an address. Give that of the runtime protocol, such as 127.0.0.1:55051`,
+    );
+  const isLocal = isLoopback(url.hostname.replace(/^\[|\]$/g, ""));
+  if (address.startsWith("http://") && !isLocal)
+    throw new UsageError(
+      "--address: without TLS only this machine is called. Give HOST:PORT, or https://HOST:PORT.",
+    );
+  const port = url.port === "" ? String(PROTOCOL_PORT) : url.port;
+  const isSecure = address.startsWith("https://") || !isLocal;
+  return `${isSecure ? "https" : "http"}://${url.hostname}:${port}`;
 }
 
 /** The runtime API: --url, else its socket or the configured port on this machine. */

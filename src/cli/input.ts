@@ -14,7 +14,7 @@ const STDIN = 0;
 
 /** Reads a JSON file of the user; `-` is stdin. */
 export function readJsonFile(path: string): JsonValue {
-  const text = readText(path);
+  const text = readTextFile(path);
   const parsed = parseJson(text, limits.jsonDepthMax);
   if (parsed === null) throw new UsageError(`${shownPath(path)} is not valid JSON: ${whyNot(text)}`);
   return parsed.value;
@@ -22,14 +22,15 @@ export function readJsonFile(path: string): JsonValue {
 
 /** Reads a file of the user that is one line, such as a secret; `-` is stdin. */
 export function readLine(path: string): string {
-  const line = readText(path).replace(/\r?\n$/, "");
+  const line = readTextFile(path).replace(/\r?\n$/, "");
   if (line !== "" && !line.includes("\n")) return line;
   throw new UsageError(`${shownPath(path)} must hold one line.`);
 }
 
 const shownPath = (path: string) => (path === "-" ? "stdin" : path);
 
-function readText(path: string): string {
+/** Reads a text file of the user; `-` is stdin. */
+export function readTextFile(path: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(path === "-" ? STDIN : path));
   } catch (error) {

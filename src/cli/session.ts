@@ -104,24 +104,31 @@ const noConnection: ReadonlySet<unknown> = new Set([
 
 const unreachable = ({ name, place }: ServerAddress) =>
   new CommandFailed(
-    `No Troupe ${name} answers at ${place}.\nStart one with \`troupe up\`, or name another with --url.`,
+    `No Troupe ${name} answers at ${place}.\nStart one with \`troupe up\`, or name another with ${optionOf(name)}.`,
   );
+
+const isItThere = (name: ServerAddress["name"]) =>
+  name === "runtime protocol" ? "Is it running, and is that its SVC_GRPC_PORT?" : "Is it running?";
+const optionOf = (name: ServerAddress["name"]) => (name === "runtime protocol" ? "--address" : "--url");
 
 /** Turns an error of a client into one for people; anything else stays as it is. */
 export function explained(error: unknown, server: ServerAddress): unknown {
   if (error instanceof TroupeUnreachable) {
     // The message about an answer of another server already tells what to check.
     const hint =
-      error.status === null ? "\nIs it running? `troupe up` starts one; --url names another one." : "";
+      error.status === null
+        ? `\n${isItThere(server.name)} \`troupe up\` starts one; ${optionOf(server.name)} names another one.`
+        : "";
     return new CommandFailed(error.message.replaceAll(server.baseUrl, server.place) + hint);
   }
   if (!(error instanceof TroupeProblem)) return error;
+  const status = server.name === "runtime protocol" ? "" : ` (HTTP ${error.status})`;
   const text = [
-    `${error.detail || error.title || error.message} (HTTP ${error.status})`,
+    `${error.detail || error.title || error.message}${status}`,
     ...entryLines(error),
     ...adviceFor(error, server),
   ].join("\n");
-  return server.name === "gateway" && inputStatuses.has(error.status)
+  return server.name !== "runtime" && inputStatuses.has(error.status)
     ? new UsageError(text)
     : new CommandFailed(text);
 }
@@ -153,10 +160,12 @@ const nextCommands: Readonly<Record<string, string>> = {
 
 function adviceFor(problem: TroupeProblem, { name, token }: ServerAddress): readonly string[] {
   if (problem.status === 401) {
-    const variable = name === "gateway" ? "SVC_API_TOKEN" : "SVC_RUNTIME_API_TOKEN";
+    const variable = name === "runtime" ? "SVC_RUNTIME_API_TOKEN" : "SVC_API_TOKEN";
     return token === null
       ? [`Set ${variable} to the token that the ${name} was started with.`]
-      : [`${variable} is set here, but the ${name} has another token. Set it to the ${name}'s own.`];
+      : [
+          `${variable}${name === "runtime protocol" ? ", or --token," : ""} is set here, but the ${name} has another token. Set it to the ${name}'s own.`,
+        ];
   }
   const next = nextCommands[problem.code];
   if (next !== undefined) return [next];

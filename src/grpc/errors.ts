@@ -1,5 +1,5 @@
 // Answers other than success as errors of the protocol: a code by the HTTP status, and details with the same content as the
-// problem body (google.rpc.ErrorInfo, BadRequest and RetryInfo).
+// problem body (google.rpc.ErrorInfo, BadRequest and RetryInfo); and errors as answers.
 
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -57,6 +57,7 @@ export function callError(status: number, body: JsonValue, retryAfter?: string):
     const fieldViolations = problem.errors.filter(isObject).map((entry) => ({
       field: text(entry.path) ?? "",
       description: text(entry.message) ?? "",
+      reason: text(entry.code) ?? "",
     }));
     details.push(detail(BadRequestSchema, { fieldViolations }));
   }
@@ -64,3 +65,37 @@ export function callError(status: number, body: JsonValue, retryAfter?: string):
     details.push(detail(RetryInfoSchema, { retryDelay: { seconds: BigInt(retryAfter) } }));
   return new ConnectError(message, codes[status] ?? Code.Internal, undefined, details);
 }
+
+/** The other way round: of the statuses that become the error's code, the most frequent one, and the problem body. */
+export function answerOf(error: ConnectError): {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly problem: JsonObject;
+} {
+  const [info] = error.findDetails(ErrorInfoSchema);
+  const [wrong] = error.findDetails(BadRequestSchema);
+  const [retry] = error.findDetails(RetryInfoSchema);
+  const errors = (wrong?.fieldViolations ?? []).map(({ field, description, reason }) => ({
+    path: field,
+    code: reason,
+    message: description,
+  }));
+  const seconds = retry?.retryDelay?.seconds;
+  return {
+    status: statuses.get(error.code) ?? 500,
+    headers: seconds === undefined ? {} : { "retry-after": String(seconds) },
+    problem: {
+      code: info?.reason ?? "internal",
+      detail: error.rawMessage,
+      request_id: error.metadata.get("x-request-id") ?? "",
+      errors,
+    },
+  };
+}
+
+/** A later one in the table takes the place of an earlier one, unless it is listed here. */
+const statuses: ReadonlyMap<Code, number> = new Map([
+  ...Object.entries(codes).map(([status, code]) => [code, Number(status)] as const),
+  [Code.InvalidArgument, 422],
+  [Code.ResourceExhausted, 429],
+]);

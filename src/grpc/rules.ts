@@ -57,6 +57,7 @@ const services: RulesOf<typeof ServiceService> = {
 const resources: RulesOf<typeof ResourceService> = {
   getResource: get("/resource", { answer: "resource" }),
   setResource: put("/resource", { answer: "resource" }),
+  changeResource: post("/resource", { answer: "resource" }),
 };
 
 const schedules: RulesOf<typeof ScheduleService> = {

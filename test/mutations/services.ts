@@ -200,6 +200,20 @@ export const serviceMutations: readonly Mutation[] = [
     tests: ["test/gateway/runtime-protocol.test.ts"],
   },
   {
+    fault: "a token for another machine is sent without TLS",
+    file: "src/cli/connection.ts",
+    search: 'address.startsWith("https://") || !isLocal',
+    replacement: 'address.startsWith("https://")',
+    tests: ["test/integration/cli-protocol.test.ts"],
+  },
+  {
+    fault: "what has no value is a default value over the runtime protocol",
+    file: "src/grpc/client.ts",
+    search: "return isNothing ? null : ",
+    replacement: "return ",
+    tests: ["test/integration/cli-protocol.test.ts"],
+  },
+  {
     fault: "a dashboard is reached where its run was launched, on whatever node it is",
     file: "src/web/dashboards-here.ts",
     search: "return { ...spec, address: place.host, publicUrl: publicUrlOf(place, spec.port) };",

@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file svc/runtime/v1/resource.proto.
  */
 export const file_svc_runtime_v1_resource: GenFile = /*@__PURE__*/
-  fileDesc("Ch1zdmMvcnVudGltZS92MS9yZXNvdXJjZS5wcm90bxIOc3ZjLnJ1bnRpbWUudjEisAQKCFJlc291cmNlEi4KBnRvdGFscxgBIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjEKCWVmZmVjdGl2ZRgCIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjIKCHJlc2VydmVkGAMgASgLMiAuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VSZXNlcnZlZBIpCgR1c2VkGAQgASgLMhsuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VVc2USJwoGbGltaXRzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIsCgVub2RlcxgGIAMoCzIdLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlLk5vZGUSEAoIcmV2aXNpb24YByABKAMa+AEKBE5vZGUSDwoHbm9kZV9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEi4KBnRvdGFscxgDIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjEKCWVmZmVjdGl2ZRgEIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjIKCHJlc2VydmVkGAUgASgLMiAuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VSZXNlcnZlZBIpCgR1c2VkGAYgASgLMhsuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VVc2USDwoHdm9sdW1lcxgHIAMoCSK5AQoOUmVzb3VyY2VUb3RhbHMSEQoJY3B1X2NvcmVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoAxISCgpkaXNrX2J5dGVzGAMgASgDEjAKBGdwdXMYBCADKAsyIi5zdmMucnVudGltZS52MS5SZXNvdXJjZVRvdGFscy5HcHUaOAoDR3B1Eg0KBWluZGV4GAEgASgFEgwKBG5hbWUYAiABKAkSFAoMbWVtb3J5X2J5dGVzGAMgASgDItEBChBSZXNvdXJjZVJlc2VydmVkEhEKCWNwdV9jb3JlcxgBIAEoARIUCgxtZW1vcnlfYnl0ZXMYAiABKAMSEgoKZGlza19ieXRlcxgDIAEoAxIMCgRncHVzGAQgASgFEg0KBXBvcnRzGAUgAygFEjgKB3ZvbHVtZXMYBiADKAsyJy5zdmMucnVudGltZS52MS5SZXNvdXJjZVJlc2VydmVkLlZvbHVtZRopCgZWb2x1bWUSDAoEbmFtZRgBIAEoCRIRCglyZWFkX29ubHkYAiABKAgiSgoLUmVzb3VyY2VVc2USEQoJY3B1X2NvcmVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoAxISCgpkaXNrX2J5dGVzGAMgASgDIhQKEkdldFJlc291cmNlUmVxdWVzdCJBChNHZXRSZXNvdXJjZVJlc3BvbnNlEioKCHJlc291cmNlGAEgASgLMhguc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2UiSwoSU2V0UmVzb3VyY2VSZXF1ZXN0EicKBmxpbWl0cxgBIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSDAoEZXRhZxgCIAEoCSJBChNTZXRSZXNvdXJjZVJlc3BvbnNlEioKCHJlc291cmNlGAEgASgLMhguc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2UywQEKD1Jlc291cmNlU2VydmljZRJWCgtHZXRSZXNvdXJjZRIiLnN2Yy5ydW50aW1lLnYxLkdldFJlc291cmNlUmVxdWVzdBojLnN2Yy5ydW50aW1lLnYxLkdldFJlc291cmNlUmVzcG9uc2USVgoLU2V0UmVzb3VyY2USIi5zdmMucnVudGltZS52MS5TZXRSZXNvdXJjZVJlcXVlc3QaIy5zdmMucnVudGltZS52MS5TZXRSZXNvdXJjZVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_struct]);
+  fileDesc("Ch1zdmMvcnVudGltZS92MS9yZXNvdXJjZS5wcm90bxIOc3ZjLnJ1bnRpbWUudjEisAQKCFJlc291cmNlEi4KBnRvdGFscxgBIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjEKCWVmZmVjdGl2ZRgCIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjIKCHJlc2VydmVkGAMgASgLMiAuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VSZXNlcnZlZBIpCgR1c2VkGAQgASgLMhsuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VVc2USJwoGbGltaXRzGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIsCgVub2RlcxgGIAMoCzIdLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlLk5vZGUSEAoIcmV2aXNpb24YByABKAMa+AEKBE5vZGUSDwoHbm9kZV9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEi4KBnRvdGFscxgDIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjEKCWVmZmVjdGl2ZRgEIAEoCzIeLnN2Yy5ydW50aW1lLnYxLlJlc291cmNlVG90YWxzEjIKCHJlc2VydmVkGAUgASgLMiAuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VSZXNlcnZlZBIpCgR1c2VkGAYgASgLMhsuc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2VVc2USDwoHdm9sdW1lcxgHIAMoCSK5AQoOUmVzb3VyY2VUb3RhbHMSEQoJY3B1X2NvcmVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoAxISCgpkaXNrX2J5dGVzGAMgASgDEjAKBGdwdXMYBCADKAsyIi5zdmMucnVudGltZS52MS5SZXNvdXJjZVRvdGFscy5HcHUaOAoDR3B1Eg0KBWluZGV4GAEgASgFEgwKBG5hbWUYAiABKAkSFAoMbWVtb3J5X2J5dGVzGAMgASgDItEBChBSZXNvdXJjZVJlc2VydmVkEhEKCWNwdV9jb3JlcxgBIAEoARIUCgxtZW1vcnlfYnl0ZXMYAiABKAMSEgoKZGlza19ieXRlcxgDIAEoAxIMCgRncHVzGAQgASgFEg0KBXBvcnRzGAUgAygFEjgKB3ZvbHVtZXMYBiADKAsyJy5zdmMucnVudGltZS52MS5SZXNvdXJjZVJlc2VydmVkLlZvbHVtZRopCgZWb2x1bWUSDAoEbmFtZRgBIAEoCRIRCglyZWFkX29ubHkYAiABKAgiSgoLUmVzb3VyY2VVc2USEQoJY3B1X2NvcmVzGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoAxISCgpkaXNrX2J5dGVzGAMgASgDIhQKEkdldFJlc291cmNlUmVxdWVzdCJBChNHZXRSZXNvdXJjZVJlc3BvbnNlEioKCHJlc291cmNlGAEgASgLMhguc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2UiSwoSU2V0UmVzb3VyY2VSZXF1ZXN0EicKBmxpbWl0cxgBIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSDAoEZXRhZxgCIAEoCSJBChNTZXRSZXNvdXJjZVJlc3BvbnNlEioKCHJlc291cmNlGAEgASgLMhguc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2UiTgoVQ2hhbmdlUmVzb3VyY2VSZXF1ZXN0EicKBmxpbWl0cxgBIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSDAoEZXRhZxgCIAEoCSJEChZDaGFuZ2VSZXNvdXJjZVJlc3BvbnNlEioKCHJlc291cmNlGAEgASgLMhguc3ZjLnJ1bnRpbWUudjEuUmVzb3VyY2UyogIKD1Jlc291cmNlU2VydmljZRJWCgtHZXRSZXNvdXJjZRIiLnN2Yy5ydW50aW1lLnYxLkdldFJlc291cmNlUmVxdWVzdBojLnN2Yy5ydW50aW1lLnYxLkdldFJlc291cmNlUmVzcG9uc2USVgoLU2V0UmVzb3VyY2USIi5zdmMucnVudGltZS52MS5TZXRSZXNvdXJjZVJlcXVlc3QaIy5zdmMucnVudGltZS52MS5TZXRSZXNvdXJjZVJlc3BvbnNlEl8KDkNoYW5nZVJlc291cmNlEiUuc3ZjLnJ1bnRpbWUudjEuQ2hhbmdlUmVzb3VyY2VSZXF1ZXN0GiYuc3ZjLnJ1bnRpbWUudjEuQ2hhbmdlUmVzb3VyY2VSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_struct]);
 
 /**
  * The machines of all living nodes together.
@@ -355,6 +355,47 @@ export const SetResourceResponseSchema: GenMessage<SetResourceResponse> = /*@__P
   messageDesc(file_svc_runtime_v1_resource, 7);
 
 /**
+ * @generated from message svc.runtime.v1.ChangeResourceRequest
+ */
+export type ChangeResourceRequest = Message<"svc.runtime.v1.ChangeResourceRequest"> & {
+  /**
+   * As in SetResourceRequest.
+   *
+   * @generated from field: google.protobuf.Struct limits = 1;
+   */
+  limits?: JsonObject | undefined;
+
+  /**
+   * @generated from field: string etag = 2;
+   */
+  etag: string;
+};
+
+/**
+ * Describes the message svc.runtime.v1.ChangeResourceRequest.
+ * Use `create(ChangeResourceRequestSchema)` to create a new message.
+ */
+export const ChangeResourceRequestSchema: GenMessage<ChangeResourceRequest> = /*@__PURE__*/
+  messageDesc(file_svc_runtime_v1_resource, 8);
+
+/**
+ * @generated from message svc.runtime.v1.ChangeResourceResponse
+ */
+export type ChangeResourceResponse = Message<"svc.runtime.v1.ChangeResourceResponse"> & {
+  /**
+   * @generated from field: svc.runtime.v1.Resource resource = 1;
+   */
+  resource?: Resource | undefined;
+};
+
+/**
+ * Describes the message svc.runtime.v1.ChangeResourceResponse.
+ * Use `create(ChangeResourceResponseSchema)` to create a new message.
+ */
+export const ChangeResourceResponseSchema: GenMessage<ChangeResourceResponse> = /*@__PURE__*/
+  messageDesc(file_svc_runtime_v1_resource, 9);
+
+/**
  * @generated from service svc.runtime.v1.ResourceService
  */
 export const ResourceService: GenService<{
@@ -375,6 +416,16 @@ export const ResourceService: GenService<{
     methodKind: "unary";
     input: typeof SetResourceRequestSchema;
     output: typeof SetResourceResponseSchema;
+  },
+  /**
+   * Changes the limits that are named; null takes one back.
+   *
+   * @generated from rpc svc.runtime.v1.ResourceService.ChangeResource
+   */
+  changeResource: {
+    methodKind: "unary";
+    input: typeof ChangeResourceRequestSchema;
+    output: typeof ChangeResourceResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_svc_runtime_v1_resource, 0);
