@@ -19,6 +19,7 @@ import { measureSlowDisk } from "./slow-disk.ts";
 import { measureStalls } from "./stalls.ts";
 import { measureLargeStalls } from "./stalls-large.ts";
 import { printTable } from "./table.ts";
+import { measureTriggerEvents } from "./trigger-events.ts";
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -55,6 +56,7 @@ if (positionals.length === 0) {
   for (const [name, value] of await measureLargeStalls(only)) figures.set(name, value);
   for (const [name, value] of await measureSize(only)) figures.set(name, value);
   for (const [name, value] of await measureSchedules(only)) figures.set(name, value);
+  for (const [name, value] of await measureTriggerEvents(only)) figures.set(name, value);
   columns.push({ name: "this program", figures });
 } else {
   for (const url of positionals) {
