@@ -22,6 +22,10 @@ export type EventSchedule = Schedule & { readonly rule: EventRule };
 
 export const isOfEvents = (schedule: Schedule): schedule is EventSchedule => schedule.rule.kind === "event";
 
+/** Whether events wait for others, or for a while, before a run starts: whatever runs are open. */
+export const collects = ({ debounceSeconds, batch }: EventRule): boolean =>
+  debounceSeconds !== null || batch !== null;
+
 export interface ArrivedEvent {
   readonly nowMs: number;
   /** Of its payload. */
@@ -42,7 +46,10 @@ export type Arrival =
     }
   | { readonly kind: "skipped"; readonly skipped: Skip; readonly reason: string; readonly next: Schedule };
 
-/** @returns null when the schedule's time is over */
+/**
+ * @param hasOpen whether runs are open; of no account if the rule collects events
+ * @returns null when the schedule's time is over
+ */
 export function arrive(schedule: EventSchedule, event: ArrivedEvent, hasOpen: boolean): Arrival | null {
   const { rule, overlap, waitingEvents, queuedDueAtMs } = schedule;
   const { nowMs, bytes } = event;

@@ -12,8 +12,8 @@ import { DomainError } from "../lib/domain-error.ts";
 import { Slices } from "../lib/slices.ts";
 import { passesAll, type SeenEvent } from "./event-filter.ts";
 import type { EventContent, EventMatch, EventRecords, Listener, MatchedEvent } from "./event-records.ts";
-import { arrive, bytesOf, type EventSchedule, isOfEvents, waitForStart } from "./event-step.ts";
-import type { Schedule, ScheduleRecords } from "./records.ts";
+import { arrive, bytesOf, collects, type EventSchedule, isOfEvents, waitForStart } from "./event-step.ts";
+import type { Rule, Schedule, ScheduleRecords } from "./records.ts";
 import {
   type InsertRun,
   preparedOrRefused,
@@ -127,7 +127,7 @@ export class TriggerEvents<Writes extends EventTransaction> {
     const slices = new Slices();
     for (const listener of await records.events.listeners(content.type)) {
       if (slices.isOver) await slices.breathe();
-      if (filtering.passes(listener)) passing.push(listener);
+      if (mayStart(listener.rule) && filtering.passes(listener)) passing.push(listener);
     }
     await forEachConcurrent(passing.slice(0, STARTS_MAX), CHECKS_AT_ONCE, async ({ scheduleId }) => {
       const schedule = await records.schedule(scheduleId);
@@ -173,7 +173,8 @@ export class TriggerEvents<Writes extends EventTransaction> {
     content: EventContent,
     prepared: Prepared<Writes> | undefined,
   ): Promise<{ readonly match: Reaction; readonly written: Written } | null> {
-    const hasOpen = (await writes.schedules.openRuns(schedule.scheduleId, 1)).length > 0;
+    const hasOpen =
+      !collects(schedule.rule) && (await writes.schedules.openRuns(schedule.scheduleId, 1)).length > 0;
     const wanted = arrive(schedule, arrived(content), hasOpen);
     if (wanted?.kind === "starts" && prepared?.revision === schedule.revision)
       return this.#start(writes, { ...wanted, insert: prepared.insert });
@@ -218,6 +219,9 @@ export class TriggerEvents<Writes extends EventTransaction> {
     return { match, written };
   }
 }
+
+/** Whether an event may start a run at once. */
+const mayStart = (rule: Rule) => rule.kind === "event" && !collects(rule);
 
 type Reaction = Omit<EventMatch, "seq" | "scheduleId">;
 

@@ -231,6 +231,11 @@ export const triggerEventMutations: readonly Mutation[] = [
     "parsed === null ? text : parsed.value };\n  return { path",
     "text };\n  return { path",
   ),
+  at("src/schedules/event-step.ts", gateway)(
+    "open runs are of no account for any event",
+    "debounceSeconds !== null || batch !== null;",
+    "true;",
+  ),
   step("a circle of runs goes on for ever", "event.depth >= DEPTH_MAX", "false"),
   {
     fault: "two events have one run",
