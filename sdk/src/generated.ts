@@ -1759,6 +1759,9 @@ export type ResourceReserved = {
     /** Whether several may have it. */
     readonly read_only: boolean;
   }[];
+
+  /** Of one command each, on its machine. */
+  readonly devices: readonly string[];
 };
 
 export type ResourceTotals = {

@@ -11,6 +11,7 @@ import { Reconciler } from "../cluster/reconcile.ts";
 import type { ReconcileNode } from "../cluster/remote-reconcile.ts";
 import { Engine } from "../engine/engine.ts";
 import type { EngineLog } from "../engine/ports.ts";
+import { isDevice } from "../execution/devices.ts";
 import { FreePorts, isPortFree } from "../execution/free-ports.ts";
 import { makeRedactor } from "../execution/output/redaction.ts";
 import { PoolSlots } from "../execution/pools.ts";
@@ -162,14 +163,14 @@ export async function openCore(
   });
   const workersEnv = workersEnvironment(process.env, config.blobCredentials);
   const machine = await OwnMachine.open(home.path, workersEnv.PATH);
-  const ports = new FreePorts(systemRandomness.fraction(), isPortFree);
+  const names = { ports: new FreePorts(systemRandomness.fraction(), isPortFree), hasDevice: isDevice };
   const slots = new PoolSlots(
     pools,
     systemRandomness.id,
     systemClock.steadyMs,
     config.nodeLabels,
     machine.totals,
-    ports,
+    names,
   );
   const identity = await openNodeIdentity(home.path, systemRandomness.id);
   const { nodeId } = identity;

@@ -3,6 +3,7 @@
 import { type ClusterNodes, type OwnNode, onlyNode, sharedNodes } from "../cluster/cluster-nodes.ts";
 import { totalsShown } from "../cluster/nodes.ts";
 import type { Engine } from "../engine/engine.ts";
+import { Devices } from "../execution/devices.ts";
 import {
   MachineMeter,
   type MachineTotals,
@@ -20,6 +21,7 @@ import type { Config } from "./config.ts";
 export class OwnMachine {
   readonly totals: MachineTotals;
   readonly #meter: MachineMeter;
+  readonly #devices = new Devices(systemClock);
 
   private constructor(totals: MachineTotals, meter: MachineMeter) {
     this.totals = totals;
@@ -35,6 +37,10 @@ export class OwnMachine {
   /** From now on for a second, `used` is not older than this. */
   async measure(): Promise<void> {
     await this.#meter.read();
+  }
+
+  get devices(): readonly string[] {
+    return this.#devices.told;
   }
 
   get used(): MachineUse {
@@ -71,6 +77,7 @@ export function describeOwnNode(
         reserved: slots.reserved,
         used: machine.used,
         volumes: runner.volumes.names,
+        devices: machine.devices,
       },
       jobsOwned: engine().openJobs,
       tasksRunning: runner.running,

@@ -4,6 +4,8 @@ import { runnerModules } from "../engine/graph.ts";
 import { limits } from "../engine/limits.ts";
 import {
   CPU_RANGE,
+  DEVICE,
+  DEVICES_MAX,
   GPU_RANGE,
   MEBIBYTES_RANGE,
   VOLUME_NAME,
@@ -186,6 +188,11 @@ const nodeResources = open(
         ["name", "path"],
       ),
       { maxItems: VOLUMES_MAX },
+    ),
+    devices: list(
+      "Devices that the command has for itself, by their paths.",
+      text("A device.", { pattern: DEVICE.source, examples: ["/dev/ttyUSB0"] }),
+      { maxItems: DEVICES_MAX },
     ),
   },
 );

@@ -77,19 +77,20 @@ function resourceLines({ nodes, limits }: Resource): readonly string[] {
     ["", "reserved", ...cells(reserved), gpus(reserved.gpus)],
     ["", "used", ...cells(used), ""],
   ]);
-  const ports = nodes.flatMap(({ name, reserved }) =>
-    reserved.ports.length === 0 ? [] : [`Ports in use on ${name}: ${reserved.ports.join(", ")}.`],
-  );
+  const inUse = nodes.flatMap(({ name, reserved: { ports, devices } }) => [
+    ...(ports.length === 0 ? [] : [`Ports in use on ${name}: ${ports.join(", ")}.`]),
+    ...(devices.length === 0 ? [] : [`Devices in use on ${name}: ${devices.join(", ")}.`]),
+  ]);
   const volumes = nodes.flatMap(({ name, volumes: all, reserved }) => {
-    const inUse = new Set(reserved.volumes.map((one) => one.name));
-    const shown = all.map((volume) => (inUse.has(volume) ? `${volume} (in use)` : volume));
+    const taken = new Set(reserved.volumes.map((one) => one.name));
+    const shown = all.map((volume) => (taken.has(volume) ? `${volume} (in use)` : volume));
     return shown.length === 0 ? [] : [`Volumes on ${name}: ${shown.join(", ")}.`];
   });
   const set = Object.entries(limits).map(([limit, value]) => `${limit} ${[value].flat().join(",")}`);
   return [
     ...table(HEAD, rows),
     "",
-    ...[...ports, ...volumes].map(cleanText),
+    ...[...inUse, ...volumes].map(cleanText),
     `Limits of each machine: ${cleanText(set.join(", ")) || NONE}.`,
   ];
 }

@@ -38,6 +38,8 @@ export interface NodeResources {
   readonly used: MachineUse;
   /** Those in its home; absent of a program that has none. */
   readonly volumes?: readonly string[];
+  /** By their paths; absent of a program that gives out none. */
+  readonly devices?: readonly string[];
 }
 
 /** What a machine has, by the names that clients see. */

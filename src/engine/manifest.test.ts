@@ -563,6 +563,40 @@ test("volumes that could be no folders of their own are problems, all at once", 
   assert.deepEqual(problemsWith(Array(17).fill({ name: "a", path: "a" })), [" too_many"]);
 });
 
+test("a command has devices by their paths below /dev, and others are problems, all at once", () => {
+  const { demand } = executor({}, { resources: { devices: ["/dev/ttyUSB0", "/dev/dri/card0"] } });
+  assert.deepEqual(
+    demand?.named?.claims.map(({ kind, name, isShared }) => [kind, name, isShared]),
+    [
+      ["device", "/dev/ttyUSB0", false],
+      ["device", "/dev/dri/card0", false],
+    ],
+  );
+  const wrong = [
+    "/dev/../etc/passwd",
+    "/dev",
+    "/dev/",
+    "/dev//null",
+    "null",
+    1,
+    "/dev/a",
+    "/dev/a",
+    "/dev/./b",
+  ];
+  const node = { agent_type: "executor", config: { command: ["true"] }, resources: { devices: wrong } };
+  assert.deepEqual(
+    problemsOf(withNode(node)).map(
+      ({ path, code }) => `${path.slice("/nodes/1/resources/devices".length)} ${code}`,
+    ),
+    [
+      ...[0, 1, 2, 3, 4].map((at) => `/${at} invalid_device`),
+      "/5 wrong_type",
+      "/7 duplicate",
+      "/8 invalid_device",
+    ],
+  );
+});
+
 test("the runner's fields may be in the node or in its config, and config wins", () => {
   const fields = {
     runner_module: "X.HostLocal",

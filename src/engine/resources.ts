@@ -12,7 +12,7 @@ export interface Amounts {
 
 export const noAmounts: Amounts = { cpuMillis: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 };
 
-export const claimKinds = ["port", "volume"] as const;
+export const claimKinds = ["port", "volume", "device"] as const;
 
 /** A thing of a machine that is had by its name. */
 export interface Claim {
@@ -59,6 +59,9 @@ export const volumeClaim = ({ name, isReadOnly }: VolumeNeed): Claim => ({
   name,
   isShared: isReadOnly,
 });
+
+export const deviceClaims = ({ named }: Demand): readonly Claim[] =>
+  named === undefined ? [] : named.claims.filter(({ kind }) => kind === "device");
 
 /** The ports of a command by their labels. @param chosen for those that have no number, in their order */
 export function portsByLabel(

@@ -18,12 +18,14 @@ import {
   type Claim,
   claimText,
   type Demand,
+  deviceClaims,
   lacking,
   noAmounts,
 } from "../engine/resources.ts";
 import { plainShare, priorities, type Share } from "../engine/share.ts";
 import type { Lease } from "../engine/task-port.ts";
 import { Allotment, type Free, type Given, missingText, noMachine } from "./allotment.ts";
+import { hasDevices } from "./devices.ts";
 import { FreePorts } from "./free-ports.ts";
 import type { MachineTotals, Reserved } from "./machine-resources.ts";
 import { ResourceLines } from "./resource-lines.ts";
@@ -72,6 +74,16 @@ const nothingGiven: Given = { gpus: [], ports: [] };
 
 const OTHERS_FIRST = "It waits until others are granted resources of the machine that come before it.";
 
+/** The ports and devices of a machine. */
+export interface MachineNames {
+  /** Where those are chosen that commands ask for without a number. */
+  readonly ports: FreePorts;
+  /** Whether there is a device at a path. */
+  readonly hasDevice: (path: string) => boolean;
+}
+
+const everyName: MachineNames = { ports: new FreePorts(0, () => true), hasDevice: () => true };
+
 export class PoolSlots implements Slots {
   onGranted: (key: string, lease: Lease) => void = () => {};
   /** Called when slots were given back for which nothing waits. */
@@ -83,6 +95,7 @@ export class PoolSlots implements Slots {
   readonly #labels: Labels;
   readonly #machine: Allotment;
   readonly #lines: ResourceLines<Asking>;
+  readonly #hasDevice: (path: string) => boolean;
   readonly #steadyMs: () => number;
   #tickets = 0;
   #isServingAll = false;
@@ -93,7 +106,7 @@ export class PoolSlots implements Slots {
    * @param steadyMs a clock that nobody can set
    * @param labels of this node
    * @param machine what may be had of it; nothing when absent
-   * @param ports where those are chosen that commands ask for without a number; absent: every port is free
+   * @param names its ports and devices; absent: every port is free, and every device there
    */
   constructor(
     capacities: Readonly<Record<string, number>>,
@@ -101,11 +114,12 @@ export class PoolSlots implements Slots {
     steadyMs: () => number,
     labels: Labels = noLabels,
     machine: MachineTotals = noMachine,
-    ports = new FreePorts(0, () => true),
+    { ports, hasDevice }: MachineNames = everyName,
   ) {
     this.#nextId = nextId;
     this.#labels = labels;
     this.#machine = new Allotment(machine, ports);
+    this.#hasDevice = hasDevice;
     this.#steadyMs = steadyMs;
     this.#lines = new ResourceLines(steadyMs);
     let turns = 0;
@@ -185,8 +199,10 @@ export class PoolSlots implements Slots {
   #refusal(demand: Demand): string | null {
     const { totals } = this.#machine;
     const missing = lacking(demand, totals);
-    if (missing.length === 0) return null;
-    return `It needs ${amountsText(demand, missing)}, and this machine has ${amountsText(totals, missing)}.`;
+    if (missing.length > 0)
+      return `It needs ${amountsText(demand, missing)}, and this machine has ${amountsText(totals, missing)}.`;
+    const device = deviceClaims(demand).find(({ name }) => !this.#hasDevice(name));
+    return device === undefined ? null : `It needs ${claimText(device)}, and this machine has none there.`;
   }
 
   #requestWith(ticket: Asking): Grant {
@@ -238,6 +254,11 @@ export class PoolSlots implements Slots {
       this.#machine.release(key);
       this.#serveAll();
     };
+  }
+
+  /** Whether all devices that it asks for are there. */
+  hasDevices(demand: Demand): boolean {
+    return hasDevices(demand, this.#hasDevice);
   }
 
   /** From now on so much may be had of the machine. What is reserved stays so. */

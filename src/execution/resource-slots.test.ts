@@ -29,13 +29,14 @@ function setUp(
 ) {
   let leases = 0;
   const free = new FreePorts(0, (port) => !listening.includes(port));
+  const names = { ports: free, hasDevice: (path: string) => path === "/dev/one" };
   const slots = new PoolSlots(
     pools,
     () => String(++leases),
     () => 0,
     {},
     MACHINE,
-    free,
+    names,
   );
   const granted = new Map<string, Lease>();
   const order: string[] = [];
@@ -228,6 +229,24 @@ describe("resources of the machine", () => {
     assert.equal(news(), "b");
     slots.release("b");
     assert.deepEqual(slots.reserved, none);
+  });
+
+  it("are devices of one command each, and refused where there is none", () => {
+    const { slots, ask, news } = setUp();
+    const device = (name: string) =>
+      asking({ named: { claims: [{ kind: "device", name, isShared: false }], freePorts: 0 } });
+    assert.deepEqual(ask("none", device("/dev/other")), {
+      kind: "unsatisfiable",
+      reason: "It needs device /dev/other, and this machine has none there.",
+    });
+    assert.equal(ask("a", device("/dev/one")).kind, "granted");
+    assert.deepEqual(ask("b", device("/dev/one")), {
+      kind: "queued",
+      hint: "It waits for device /dev/one of the machine.",
+    });
+    news();
+    slots.release("a");
+    assert.equal(news(), "b");
   });
 
   it("are ports that no command has and nobody listens at, when any will do", () => {

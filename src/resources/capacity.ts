@@ -4,10 +4,20 @@
 // - A node that is to have labels may join at any time: it is looked for among the nodes that have them, if there are any.
 
 import type { ClusterNodes, NodeView } from "../cluster/cluster-nodes.ts";
-import { isLiving } from "../cluster/nodes.ts";
+import { isLiving, type NodeResources } from "../cluster/nodes.ts";
 import type { Graph } from "../engine/graph.ts";
 import { hasLabels, type Labels } from "../engine/labels.ts";
-import { type Amounts, amountsText, askedKinds, isThere } from "../engine/resources.ts";
+import {
+  amountsText,
+  askedKinds,
+  type Claim,
+  claimText,
+  type Demand,
+  demandText,
+  deviceClaims,
+  isThere,
+  listText,
+} from "../engine/resources.ts";
 import { amountsOf } from "../execution/machine-resources.ts";
 import { DomainError } from "../lib/domain-error.ts";
 
@@ -43,22 +53,29 @@ function machinesFor(living: readonly NodeView[], labels: Labels): readonly Node
 }
 
 /** What a program does not tell of its machine is not known to be missing. */
-function lacks({ resources }: NodeView, asked: Amounts): boolean {
-  return resources !== null && !isThere(asked, amountsOf(resources.effective));
+function lacks({ resources }: NodeView, asked: Demand): boolean {
+  if (resources === null) return false;
+  return !isThere(asked, amountsOf(resources.effective)) || lackingDevices(resources, asked).length > 0;
 }
 
-function unsatisfiable(nodeId: string, asked: Amounts, machines: readonly NodeView[]): DomainError {
+function lackingDevices({ devices }: NodeResources, asked: Demand): readonly Claim[] {
+  return devices === undefined ? [] : deviceClaims(asked).filter(({ name }) => !devices.includes(name));
+}
+
+function unsatisfiable(nodeId: string, asked: Demand, machines: readonly NodeView[]): DomainError {
   const kinds = askedKinds(asked);
   const texts = machines.slice(0, NAMED_MAX).flatMap(({ name, resources }) => {
     if (resources === null) return [];
     const who = machines.length === 1 ? "the machine" : `node ${JSON.stringify(name)}`;
-    return [`${who} has ${amountsText(amountsOf(resources.effective), kinds)}`];
+    const has = kinds.length === 0 ? [] : [amountsText(amountsOf(resources.effective), kinds)];
+    const lacking = lackingDevices(resources, asked).map((device) => `no ${claimText(device)}`);
+    return [`${who} has ${listText([...has, ...lacking])}`];
   });
   const more =
     machines.length > NAMED_MAX ? `, and none of ${machines.length - NAMED_MAX} others has it` : "";
   return new DomainError(
     "resource_unsatisfiable",
-    `Node ${JSON.stringify(nodeId)} asks for ${amountsText(asked, kinds)}; for commands ${texts.join(", ")}${more}. ` +
-      "Ask for less, or raise the limits (GET /resource).",
+    `Node ${JSON.stringify(nodeId)} asks for ${demandText(asked)}; for commands ${texts.join(", ")}${more}. ` +
+      "Ask for less or something else, or raise the limits (GET /resource).",
   );
 }

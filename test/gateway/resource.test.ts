@@ -58,6 +58,7 @@ test("GET shows what the machine has, what of it commands may have, what is rese
     gpus: 0,
     ports: [],
     volumes: [],
+    devices: [],
   });
   const used = shown(answer, "used");
   for (const name of ["memory_bytes", "disk_bytes"]) {
@@ -279,4 +280,31 @@ test("a volume is kept over runs, one that writes has it alone, and it is remove
   assertProblem(await remove("..%2Fruns"), 404, "volume_not_found");
   assert.ok(!existsSync(join(home, "volumes/data")));
   assert.equal((await ended(program, await startRun(program, reads))).run.status, "failed", "it is empty");
+});
+
+test("a device is one command's, is told to it, and refused where there is none of its path", async () => {
+  const asking = (name: string, command: string, devices: readonly string[]) =>
+    graph(name, [{ ...executor("in", command), resources: { devices: [...devices] } }]);
+  const missing = asking("missing", "true", ["/dev/null", "/dev/no-such-device"]);
+  const bundleId = await uploadBundle(program, missing);
+  const refused = await ask(program, "POST", "/jobs", { body: { bundle_id: bundleId } });
+  assertProblem(refused, 409, "resource_unsatisfiable");
+  assert.equal(
+    refused.body.detail,
+    'Node "in" asks for device /dev/null and device /dev/no-such-device; for commands the machine has no device ' +
+      "/dev/no-such-device. Ask for less or something else, or raise the limits (GET /resource).",
+  );
+  const first = await startRun(
+    program,
+    await createJob(program, asking("holds", "exec sleep 600", ["/dev/full"])),
+  );
+  await happens(program, first, "sandbox_job_started");
+  assert.deepEqual(shown(await get(), "reserved").devices, ["/dev/full"]);
+  const told = `case "$SVC_ALLOCATION_JSON" in *'"devices":["/dev/full"]'*) exit 0;; esac; exit 1`;
+  const second = await startRun(program, await createJob(program, asking("told", told, ["/dev/full"])));
+  await happens(program, second, "executor_lease_requested");
+  const { status, status_reason } = await call(program, "GET", `/runs/${second}`);
+  assert.deepEqual([status, /It waits for device \/dev\/full/.test(String(status_reason))], ["queued", true]);
+  await call(program, "PATCH", `/runs/${first}`, { desired_state: "cancelled" });
+  assert.equal((await ended(program, second)).run.status, "completed");
 });

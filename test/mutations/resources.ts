@@ -57,6 +57,32 @@ const groups = (fault: string, search: string, replacement: string): Mutation =>
 });
 
 export const resourceMutations: readonly Mutation[] = [
+  pools(
+    "a device that is not there is waited for",
+    "return device === undefined ? null :",
+    "return true ? null :",
+  ),
+  {
+    fault: "a command is placed where its device is not",
+    file: "src/cluster/tasks/slots.ts",
+    search: "(isOwn ? own.hasDevices(demand) : hasDevices(demand, (path) => devices.includes(path)))",
+    replacement: "true",
+    tests: ["src/cluster/tasks/slots.test.ts"],
+  },
+  {
+    fault: "a job whose device no machine has is accepted",
+    file: "src/resources/capacity.ts",
+    search: " || lackingDevices(resources, asked).length > 0;",
+    replacement: ";",
+    tests: ["test/gateway/resource.test.ts"],
+  },
+  {
+    fault: "what is no device is taken for one",
+    file: "src/execution/devices.ts",
+    search: "found !== undefined && (found.isCharacterDevice() || found.isBlockDevice())",
+    replacement: "found !== undefined",
+    tests: ["src/execution/devices.test.ts"],
+  },
   volumes(
     "a volume may hold more than its size",
     "if (bytesMax !== null && !isReadOnly) await requireRoom",
@@ -262,8 +288,8 @@ export const resourceMutations: readonly Mutation[] = [
   ),
   pools(
     "a command waits for what the machine never has",
-    "if (missing.length === 0) return null;",
-    "if (missing.length >= 0) return null;",
+    "if (missing.length > 0)",
+    "if (missing.length > 9)",
   ),
   {
     fault: "two commands have one GPU",
@@ -296,8 +322,8 @@ export const resourceMutations: readonly Mutation[] = [
   {
     fault: "limits that are lowered for a while fail what waits for another node's resources",
     file: "src/cluster/tasks/slots.ts",
-    search: "isThere(demand, machine.totals)",
-    replacement: "isThere(demand, machine.allowed)",
+    search: "{ totals, devices = [] }: KnownMachine, demand",
+    replacement: "{ allowed: totals, devices = [] }: KnownMachine, demand",
     tests: ["src/cluster/tasks/slots.test.ts"],
   },
   {

@@ -6,6 +6,7 @@ import { noNeeds } from "../../engine/ports.ts";
 import type { Claim } from "../../engine/resources.ts";
 import type { Priority, Share } from "../../engine/share.ts";
 import { noMachine } from "../../execution/allotment.ts";
+import { FreePorts } from "../../execution/free-ports.ts";
 import { HeldNames } from "../../execution/held-names.ts";
 import { PoolSlots } from "../../execution/pools.ts";
 import { ClusterSlots, type KnownNode } from "./slots.ts";
@@ -25,6 +26,7 @@ function cluster(slots: number, cpuMillis = 0) {
       ...noMachine,
       cpuCores: cpuMillis / 1_000,
     },
+    { ports: new FreePorts(0, () => true), hasDevice: (path) => path === "/dev/here" },
   );
   const asked: string[] = [];
   const granted: string[] = [];
@@ -324,6 +326,26 @@ describe("a request for resources of a machine", () => {
     assert.deepEqual(askFor("a"), { kind: "queued" });
     assert.deepEqual(askFor("b"), { kind: "queued", hint: "It waits for port 8080 of a machine." });
     assert.deepEqual(under.news()[0]?.[0], "a at n1");
+  });
+
+  test("for a device goes to a machine that has it, and fails when none has", () => {
+    const under = cluster(4, 4_000);
+    const free = { amounts: amounts(4_000), names: new HeldNames() };
+    const having = (...devices: readonly string[]) => ({
+      machine: { totals: amounts(4_000), allowed: amounts(4_000), free, devices, givesNames: true },
+    });
+    under.nodes.nodesAre([node("n0", 0, 0, having()), node("n1", 0, 0, having("/dev/there"))]);
+    const askFor = (name: string) => {
+      const named = { claims: [{ kind: "device", name, isShared: false } as const], freePorts: 0 };
+      return under.nodes.request(name, "default", 1, "spread", {
+        nodeLabels: {},
+        demand: { ...amounts(0), named },
+      });
+    };
+    assert.equal(askFor("/dev/there").kind, "queued");
+    assert.equal(askFor("/dev/here").kind, "granted");
+    assert.deepEqual(under.news()[0], ["/dev/there at n1"]);
+    assert.equal(askFor("/dev/none").kind, "unsatisfiable");
   });
 
   test("for a volume goes to the node that has it, whatever the policy, and waits for it while it is lost", () => {

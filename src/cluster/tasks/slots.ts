@@ -14,10 +14,11 @@
 import type { PlacementPolicy } from "../../engine/graph.ts";
 import { hasLabels, type Labels, labelsText, noLabels } from "../../engine/labels.ts";
 import { type Grant, type NodeNeeds, noNeeds, type Slots } from "../../engine/ports.ts";
-import { type Amounts, demandText, isThere, without } from "../../engine/resources.ts";
+import { type Amounts, type Demand, demandText, isThere, without } from "../../engine/resources.ts";
 import { plainShare, priorities, type Share } from "../../engine/share.ts";
 import type { Lease } from "../../engine/task-port.ts";
 import { type Free, freeBehind, isFree, missingText } from "../../execution/allotment.ts";
+import { hasDevices } from "../../execution/devices.ts";
 import { HeldNames } from "../../execution/held-names.ts";
 import { amountsOf } from "../../execution/machine-resources.ts";
 import { Competition, Line, levelOf } from "../../execution/turns.ts";
@@ -51,6 +52,8 @@ export interface KnownMachine {
   /** What commands may have of it. */
   readonly allowed: Amounts;
   readonly free: Free;
+  /** By their paths. */
+  readonly devices?: readonly string[];
   /** Whether its program gives things by name. */
   readonly givesNames: boolean;
 }
@@ -67,12 +70,12 @@ export function knownNode(node: NodeRecord): KnownNode {
   return { nodeId, isReady: isReady(node), labels, pools: Object.fromEntries(known), machine, volumes };
 }
 
-function knownMachine({ totals, effective, reserved }: NodeResources): KnownMachine {
+function knownMachine({ totals, effective, reserved, devices = [] }: NodeResources): KnownMachine {
   const allowed = amountsOf(effective);
   const { cpuCores, memoryBytes, diskBytes, gpus, claims } = reserved;
   const taken = { cpuMillis: Math.round(cpuCores * 1_000), memoryBytes, diskBytes, gpus };
   const free = { amounts: without(allowed, taken), names: new HeldNames(claims) };
-  return { totals: amountsOf(totals), allowed, free, givesNames: claims !== undefined };
+  return { totals: amountsOf(totals), allowed, free, devices, givesNames: claims !== undefined };
 }
 
 /** This node's slots and resources as they stand now. */
@@ -82,6 +85,7 @@ export interface OwnSlots extends Slots {
   snapshot(): Readonly<Record<string, unknown>>;
   spare(pool: string): KnownPool | null;
   spareResources(): Free;
+  hasDevices(demand: Demand): boolean;
 }
 
 export interface ClusterSlotsParts extends VolumePlacesParts {
@@ -363,6 +367,9 @@ export class ClusterSlots implements Slots, PeerSlots {
     if (!isOwn && demand.named !== undefined && node?.machine?.givesNames !== true) return false;
     const volumeNode = this.#volumes.nodeOf(needs);
     if (volumeNode !== null && volumeNode !== nodeId) return false;
+    const { devices = [] } = node?.machine ?? {};
+    if (!(isOwn ? own.hasDevices(demand) : hasDevices(demand, (path) => devices.includes(path))))
+      return false;
     return allowed !== undefined && isThere(demand, allowed);
   }
 
@@ -409,7 +416,7 @@ export class ClusterSlots implements Slots, PeerSlots {
     return [...this.#nodes.values()].some(
       ({ pools, machine }) =>
         (pools.get(pool)?.capacity ?? 0) >= slots &&
-        (demand === null || (machine !== null && isThere(demand, machine.totals))),
+        (demand === null || (machine !== null && mayHold(machine, demand))),
     );
   }
 
@@ -427,6 +434,11 @@ export class ClusterSlots implements Slots, PeerSlots {
     if (isMovable) line.add(request);
     else line.remove(request);
   }
+}
+
+/** Within other limits, perhaps. */
+function mayHold({ totals, devices = [] }: KnownMachine, demand: Demand): boolean {
+  return isThere(demand, totals) && hasDevices(demand, (path) => devices.includes(path));
 }
 
 function hintOf({ pool, slots, needs: { nodeLabels, demand } }: Request, volumeNode: string | null): string {

@@ -28,7 +28,10 @@ export const PORT_LABEL = /^[a-z][a-z0-9_-]{0,63}$/;
 export const VOLUMES_MAX = 16;
 export const VOLUME_NAME = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 
-const names = ["cpu", "memory_mb", "disk_mb", "gpu", "ports", "volumes"] as const;
+export const DEVICES_MAX = 16;
+export const DEVICE = /^\/dev(\/(?!\.{1,2}(\/|$))[A-Za-z0-9._:@+-]{1,255}){1,8}$/;
+
+const names = ["cpu", "memory_mb", "disk_mb", "gpu", "ports", "volumes", "devices"] as const;
 
 /** `resources` of a node or of the manifest; null when there is none, or a list, which declares resources of another kind. */
 export function resourcesOf(holder: Fields): Fields | null {
@@ -69,7 +72,7 @@ export function readNodeResources(node: Fields): NodeResources {
   const volumes = readVolumes(fields);
   const named = namedDemand(
     declared.filter(({ isReserved }) => isReserved),
-    volumes.map(volumeClaim),
+    [...volumes.map(volumeClaim), ...readDevices(fields)],
   );
   const isAsking = named !== null || Object.values(amounts).some((amount) => amount > 0);
   return {
@@ -149,6 +152,25 @@ function readVolumePath(fields: Fields, others: readonly string[]): string | nul
     `is ${quoted(given)}: it ${why} a folder of its own in the working folder`,
   );
   return null;
+}
+
+function readDevices(resources: Fields): readonly Claim[] {
+  const devices = new Set<string>();
+  const text = 'it must be the path of a device, such as "/dev/ttyUSB0", without "." and ".." in it';
+  resources.list("devices", DEVICES_MAX).forEach((value, i) => {
+    const path = resources.checked(
+      ["devices", i],
+      resources.checkedPath(["devices", i], value),
+      DEVICE,
+      "invalid_device",
+      text,
+    );
+    if (path === null) return;
+    if (devices.has(path))
+      resources.report(["devices", i], "duplicate", `is ${quoted(path)} for the second time`);
+    devices.add(path);
+  });
+  return [...devices].map((name) => ({ kind: "device", name, isShared: false }));
 }
 
 function namedDemand(ports: readonly PortNeed[], others: readonly Claim[]): NamedDemand | null {

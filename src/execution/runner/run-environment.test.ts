@@ -89,7 +89,9 @@ test("a command is told what of the machine is its own, and CUDA which GPUs; oth
   const script =
     "printenv SVC_ALLOCATION_JSON CUDA_VISIBLE_DEVICES SVC_PORT_ADMIN_UI SVC_PORT_WEB || echo absent";
   assert.equal(commandOf(await fixture.sh(script)).stdout, "absent\n");
-  const demand = { cpuMillis: 1_500, memoryBytes: 512 * 1024 ** 2, diskBytes: 0, gpus: 2 };
+  const claims = [{ kind: "device", name: "/dev/x", isShared: false } as const];
+  const amounts = { cpuMillis: 1_500, memoryBytes: 512 * 1024 ** 2, diskBytes: 0, gpus: 2 };
+  const demand = { ...amounts, named: { claims, freePorts: 0 } };
   const lease = { leaseId: "lease_1", pool: "default", slots: 1, gpus: [0, 3], ports: [20_007] };
   const ports = [
     { label: "web", port: 8080 },
@@ -98,6 +100,6 @@ test("a command is told what of the machine is its own, and CUDA which GPUs; oth
   const outcome = await fixture.sh(script, { demand, ports }, { lease });
   assert.equal(
     commandOf(outcome).stdout,
-    '{"cpu":1.5,"memory_mb":512,"disk_mb":0,"gpu_indices":[0,3],"ports":{"web":8080,"admin-ui":20007},"volumes":{}}\n0,3\n20007\n8080\n',
+    '{"cpu":1.5,"memory_mb":512,"disk_mb":0,"gpu_indices":[0,3],"ports":{"web":8080,"admin-ui":20007},"volumes":{},"devices":["/dev/x"]}\n0,3\n20007\n8080\n',
   );
 });

@@ -10,7 +10,7 @@ import { open, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { ExecutorConfig } from "../../engine/graph.ts";
 import { isWithheldVariable } from "../../engine/graph.ts";
-import { type Demand, portsByLabel, portVariable } from "../../engine/resources.ts";
+import { type Demand, deviceClaims, portsByLabel, portVariable } from "../../engine/resources.ts";
 import type { Lease, TaskStart } from "../../engine/task-port.ts";
 import type { OpenFolder } from "../../lib/open-folder.ts";
 import { isInside, joinInside } from "../../lib/paths.ts";
@@ -309,17 +309,18 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
 /** What of the machine is the command's own. */
 function allocationVariables(
   config: ExecutorConfig,
-  { cpuMillis, memoryBytes, diskBytes }: Demand,
+  demand: Demand,
   { lease, volumes }: { readonly lease: Lease | null; readonly volumes: readonly VolumeLink[] },
 ): Record<string, string> {
   const ports = portsByLabel(config.ports, lease?.ports);
   const allocation = {
-    cpu: cpuMillis / 1_000,
-    memory_mb: memoryBytes / MiB,
-    disk_mb: diskBytes / MiB,
+    cpu: demand.cpuMillis / 1_000,
+    memory_mb: demand.memoryBytes / MiB,
+    disk_mb: demand.diskBytes / MiB,
     gpu_indices: lease?.gpus ?? [],
     ports: Object.fromEntries(ports),
     volumes: Object.fromEntries(volumes.map(({ need, path }) => [need.name, path])),
+    devices: deviceClaims(demand).map(({ name }) => name),
   };
   const variables = Array.from(ports, ([label, port]) => [portVariable(label), String(port)]);
   return { ALLOCATION_JSON: JSON.stringify(allocation), ...Object.fromEntries(variables) };

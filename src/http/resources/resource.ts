@@ -90,6 +90,7 @@ const ReservedSchema = Type.Object(
       Type.Object({ name: Type.String(), read_only: Type.Boolean("Whether several may have it.") }),
       "That commands have.",
     ),
+    devices: Type.Array(Type.String({ examples: ["/dev/ttyUSB0"] }), "Of one command each, on its machine."),
   },
   "What running commands have been given.",
 );
@@ -260,6 +261,7 @@ function namesShown(reserved: readonly Reserved[]) {
   return {
     ports: [...new Set(ports)].sort((a, b) => a - b),
     volumes: volumes.map(({ name, isShared }) => ({ name, read_only: isShared })),
+    devices: claims.filter(({ kind }) => kind === "device").map(({ name }) => name),
   };
 }
 
