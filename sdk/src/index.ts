@@ -17,6 +17,7 @@ export {
   type RuntimeEvent,
   type RuntimeJob,
   type RuntimeJobDetail,
+  type RuntimeSchedule,
   TroupeRuntime,
 } from "./runtime.ts";
 export type { SchedulesResource } from "./schedules.ts";

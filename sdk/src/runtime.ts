@@ -12,9 +12,18 @@ import type {
   DeadLetter,
   HumanAnswer,
   HumanRequest,
+  LimitsInput,
+  NewSchedule,
+  NewTriggerEvent,
   Output,
+  Resource,
   Retried,
   RunEvent,
+  Schedule,
+  SchedulePatch,
+  SchedulesQuery,
+  TriggerEvent,
+  TriggerEventsQuery,
 } from "./records.ts";
 import {
   type CallOptions,
@@ -67,6 +76,16 @@ export interface RuntimeBundle {
   readonly warnings?: readonly { readonly message: string }[];
 }
 
+/** Whose runs: one of these, or job_id or blueprint_id. */
+export type RuntimeSchedule = NewSchedule & {
+  readonly manifest?: JsonObject;
+  /** Files for the commands of `manifest`: base64, by their paths below payloads/. */
+  readonly payloads?: Readonly<Record<string, string>>;
+  readonly bundle_id?: string;
+  /** A folder or a .zip on the runtime's machine. */
+  readonly bundle_path?: string;
+};
+
 export type RuntimeArtifact = Artifact & Pick<Output, "title" | "primary">;
 
 const get = (path: string, also: Partial<OperationShape> = {}): OperationShape => ({
@@ -81,6 +100,11 @@ const post = (path: string, body: "json" | "none" = "none"): OperationShape => (
   ...get(path, { body }),
   method: "POST",
 });
+const change = (
+  method: "PATCH" | "PUT" | "DELETE",
+  path: string,
+  also: Partial<OperationShape>,
+): OperationShape => ({ ...get(path, also), method });
 
 const operations = {
   health: get("/health", { alsoAnswers: [503] }),
@@ -104,6 +128,20 @@ const operations = {
   deadLetters: get("/runs/{run_id}/dead-letters"),
   retryDeadLetter: post("/runs/{run_id}/dead-letters/{dead_letter_id}/retry"),
   retryDeadLetters: post("/runs/{run_id}/dead-letters/retry"),
+  schedules: get("/schedules"),
+  schedule: get("/schedules/{schedule_id}"),
+  createSchedule: post("/schedules", "json"),
+  updateSchedule: change("PATCH", "/schedules/{schedule_id}", { body: "json" }),
+  pauseSchedule: post("/schedules/{schedule_id}/pause"),
+  resumeSchedule: post("/schedules/{schedule_id}/resume"),
+  dispatchSchedule: post("/schedules/{schedule_id}/dispatch"),
+  deleteSchedule: change("DELETE", "/schedules/{schedule_id}", { answer: "none" }),
+  emitEvent: post("/events", "json"),
+  triggerEvents: get("/events"),
+  triggerEvent: get("/events/{event_id}"),
+  resource: get("/resource"),
+  changeLimits: post("/resource", "json"),
+  setLimits: change("PUT", "/resource", { body: "json" }),
 } as const;
 
 type OperationName = keyof typeof operations;
@@ -248,6 +286,81 @@ export class TroupeRuntime {
 
   retryDeadLetters(runId: string, options: CallOptions = {}): Promise<Retried> {
     return this.#call("retryDeadLetters", { path: { run_id: runId } }, options);
+  }
+
+  /** Newest first. @param query.limit all of them when absent */
+  schedules(
+    query: Omit<SchedulesQuery, "page_size" | "page_token"> & { readonly limit?: number | undefined } = {},
+    options: CallOptions = {},
+  ): Promise<readonly Schedule[]> {
+    return this.#list("schedules", { query }, options);
+  }
+
+  schedule(scheduleId: string, options: CallOptions = {}): Promise<Schedule> {
+    return this.#call("schedule", { path: { schedule_id: scheduleId } }, options);
+  }
+
+  /** Starts runs by a rule, as the gateway's client does, and also of what the runtime API takes. */
+  createSchedule(schedule: RuntimeSchedule, options: CallOptions = {}): Promise<Schedule> {
+    return this.#call("createSchedule", { body: schedule }, options);
+  }
+
+  /** Changes what it says: a JSON merge patch, in which null removes a key. */
+  updateSchedule(scheduleId: string, patch: SchedulePatch, options: CallOptions = {}): Promise<Schedule> {
+    return this.#call("updateSchedule", { path: { schedule_id: scheduleId }, body: patch }, options);
+  }
+
+  /** Pauses it, or has it go on from now. @throws TroupeProblem 400 when it is over */
+  controlSchedule(
+    scheduleId: string,
+    action: "pause" | "resume",
+    options: CallOptions = {},
+  ): Promise<Schedule> {
+    return this.#call(`${action}Schedule`, { path: { schedule_id: scheduleId } }, options);
+  }
+
+  /** Starts a run now, whatever its status and its rule. */
+  dispatchSchedule(scheduleId: string, options: CallOptions = {}): Promise<{ readonly run_id: string }> {
+    return this.#call("dispatchSchedule", { path: { schedule_id: scheduleId } }, options);
+  }
+
+  /** Deletes it; its runs and its job stay. */
+  deleteSchedule(scheduleId: string, options: CallOptions = {}): Promise<void> {
+    return this.#call("deleteSchedule", { path: { schedule_id: scheduleId } }, options);
+  }
+
+  /** Tells of an event, to which schedules react. */
+  emit(event: NewTriggerEvent, options: CallOptions = {}): Promise<TriggerEvent> {
+    return this.#call("emitEvent", { body: event }, options);
+  }
+
+  /** Newest first. @param query.limit 100 when absent */
+  triggerEvents(
+    query: Omit<TriggerEventsQuery, "page_size" | "page_token"> & {
+      readonly limit?: number | undefined;
+    } = {},
+    options: CallOptions = {},
+  ): Promise<readonly TriggerEvent[]> {
+    return this.#list("triggerEvents", { query }, options);
+  }
+
+  triggerEvent(eventId: string, options: CallOptions = {}): Promise<TriggerEvent> {
+    return this.#call("triggerEvent", { path: { event_id: eventId } }, options);
+  }
+
+  /** What the machines have, and what of it commands may have. */
+  resource(options: CallOptions = {}): Promise<Resource> {
+    return this.#call("resource", {}, options);
+  }
+
+  /** Changes the limits that are given; null takes one back. */
+  changeLimits(limits: LimitsInput, options: CallOptions = {}): Promise<Resource> {
+    return this.#call("changeLimits", { body: { limits } }, options);
+  }
+
+  /** The same; limits that are not given are taken back. */
+  setLimits(limits: LimitsInput, options: CallOptions = {}): Promise<Resource> {
+    return this.#call("setLimits", { body: { limits } }, options);
   }
 
   async #call<Answer>(name: OperationName, request: LooseRequest, options: CallOptions): Promise<Answer> {

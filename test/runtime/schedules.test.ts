@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { TroupeRuntime } from "../../sdk/src/index.ts";
 import type { JsonObject, JsonValue } from "../../src/engine/json.ts";
 import { type Answer, ask, createJob, ended, runtimeApiOf } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
@@ -159,4 +160,30 @@ test("events start runs, are answered again by their id, and the newest are list
   refused(await post("/events", { type: "No" }), 400, /\/type/);
   refused(await post("/events", { type: "a", payload: "x".repeat(300_000) }), 413, /256 KiB/);
   refused(await get("/events/none"), 404, /was not found/);
+});
+
+test("the client of the runtime API has schedules, events and limits", async () => {
+  const client = new TroupeRuntime({ baseUrl: runtime.url });
+  const { schedule_id: id, job_id: jobId } = await client.createSchedule({
+    manifest: graph("by-client", [router("in")]),
+    event: { type: "client.test" },
+  });
+  assert.equal((await client.updateSchedule(id, { name: "renamed" })).name, "renamed");
+  assert.equal((await client.controlSchedule(id, "pause")).status, "paused");
+  assert.equal((await client.controlSchedule(id, "resume")).status, "active");
+  const { event_id: eventId, matched } = await client.emit({ type: "client.test", payload: { n: 1 } });
+  const [{ run_id: started = "" } = {}] = matched;
+  const { run_id: dispatched } = await client.dispatchSchedule(id);
+  for (const runId of [started, dispatched]) assert.equal((await ended(gateway, runId)).run.job_id, jobId);
+  assert.deepEqual((await client.triggerEvent(eventId)).payload, { n: 1 });
+  assert.deepEqual(
+    (await client.triggerEvents({ type: "client.test", limit: 5 })).map((event) => event.event_id),
+    [eventId],
+  );
+  assert.equal((await client.schedules({ job_id: jobId! }))[0]?.schedule_id, id);
+  await client.deleteSchedule(id);
+  await assert.rejects(client.schedule(id), { name: "TroupeProblem", status: 404 });
+  assert.equal((await client.changeLimits({ cpu_percent: 50 })).limits.cpu_percent, 50);
+  assert.deepEqual((await client.setLimits({})).limits, {});
+  assert.ok((await client.resource()).totals.cpu_cores > 0);
 });
