@@ -16,6 +16,7 @@ const HOUR_MS = 3_600_000;
 let timeline: Timeline;
 let database: SqliteDatabase;
 let records: GatewayRecords;
+let counts: ScheduleCounts;
 let scheduler: Scheduler<GatewayWrites>;
 let putBackMs: number;
 let closed: string | null;
@@ -25,6 +26,7 @@ let onRead: () => void;
 let asked: number[];
 
 beforeEach(async () => {
+  counts = new ScheduleCounts();
   timeline = new Timeline();
   database = openSqlite(":memory:");
   records = sqlGatewayRecords(database, (run) => setImmediate(run));
@@ -55,7 +57,7 @@ beforeEach(async () => {
       cancelled: () => {},
     },
     closed: () => closed,
-    meter: new ScheduleCounts(),
+    meter: counts,
     takeDuty: async () => true,
     onEnd: () => () => {},
     clock,
@@ -99,4 +101,16 @@ test("a node that is drained asks for no run until it works again", async () => 
   closed = null;
   while (asked.length === 0) await timeline.step();
   assert.ok(nowMs() <= atMs + 100_000);
+});
+
+test("times that nobody came to are counted, and so is a start that is refused, without a delay", async () => {
+  const rule = { kind: "cron", expressions: ["* * * * *"], timezone: "UTC", jitterSeconds: 0 } as const;
+  const dueAtMs = Math.floor(nowMs() / 60_000) * 60_000 - 3 * 60_000;
+  await records.write(({ schedules }) =>
+    schedules.insert(schedule(1, { rule, dueAtMs, nextRunAtMs: dueAtMs })),
+  );
+  scheduler.start();
+  while (asked.length === 0 || counts.dispatches.failed === 0) await timeline.step();
+  const { missed, failed } = counts.dispatches;
+  assert.deepEqual([missed, failed, counts.delaySeconds.snapshot().count], [3, 1, 0]);
 });

@@ -5,14 +5,16 @@ import { spawn, spawnSync } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
+import { DatabaseSync } from "node:sqlite";
 import { text } from "node:stream/consumers";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { PROBLEM_TYPE } from "../../src/http/core/problem.ts";
+import { databaseFile } from "../../src/store/home.ts";
 import { zipOf } from "../support/bundle-files.ts";
 import { ask, assertProblem, createJob, ended, pathsOf, sendBundle, walk } from "../support/gateway-api.ts";
 import { graph, router } from "../support/graphs.ts";
-import { startGatewayHere } from "../support/in-process.ts";
+import { startGatewayHere, unlessOnPostgres } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 import { exchange, request } from "../support/raw-http.ts";
 
@@ -414,6 +416,21 @@ describe("the door", () => {
       ),
     );
     assert.equal(answer?.status, 403);
+  });
+
+  test("leaves no path in the log, also when a secret cannot be decrypted", unlessOnPostgres, async () => {
+    const hook = await make();
+    const { path, id } = hook;
+    {
+      using database = new DatabaseSync(databaseFile(program.home));
+      const damaged = "json_set(webhook_json, '$.secret', json('{\"$sealed\":\"AAAA\"}'))";
+      database.prepare(`UPDATE schedules SET webhook_json = ${damaged} WHERE schedule_id = ?`).run(id);
+    }
+    isRefused(await deliver(hook, {}), 500, "internal");
+    assert.match(program.output(), /"path":"\/hooks\/\*{8}".*give it a new one/);
+    assert.ok(!program.output().includes(path.slice("/hooks/".length)));
+    const secret = String(webhookOf(await patch(id, { webhook: { secret: null } })).secret);
+    assert.equal((await deliver({ ...hook, secret }, {})).status, 202);
   });
 
   test("counts against the rate limit of the sender's address", async () => {

@@ -79,6 +79,11 @@ const runtimeDoor = [
 
 const counted = (file: string) => at(file, ["test/gateway/schedule-metrics.test.ts"]);
 const counts = [
+  at("src/schedules/scheduler.ts", ["src/schedules/scheduler.test.ts"])(
+    "times that nobody came to are not counted for the metrics",
+    "meter.missed(Math.max(0, schedule.missed - missed));",
+    "",
+  ),
   counted("src/observability/metrics/schedule-counts.ts")(
     "repeated events are counted as new ones",
     "if (isRepeated) {",

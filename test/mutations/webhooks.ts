@@ -71,6 +71,11 @@ export const webhookMutations: readonly Mutation[] = [
     '"$1********"',
     '"$&"',
   ),
+  at("src/http/core/problem-answers.ts", gateway)(
+    "a failure logs the path as it was sent",
+    "path: loggedPath(request.url)",
+    "path: pathOf(request.url)",
+  ),
   conventions("webhooks need the API token", "isWebhook(request) ?", "false ?"),
   conventions("webhooks are not limited", "this.#limit(ANONYMOUS, request)", "null"),
   conventions(
