@@ -116,6 +116,11 @@ describe("files of the user", () => {
       () => readObject(testCall({ input: join(folder, "none.json") }), "input"),
       /none\.json cannot be read/,
     ],
+    [
+      "JSON in place of a file",
+      () => readObject(testCall({ input: '{"a": 1}' }), "input"),
+      /is JSON, and a file is wanted/,
+    ],
   ];
   for (const [name, act, message] of refused) {
     test(`refused: ${name}`, () => void assert.throws(act, { name: "UsageError", message }));

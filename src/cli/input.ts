@@ -35,6 +35,8 @@ export function readTextFile(path: string): string {
     return new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(path === "-" ? STDIN : path));
   } catch (error) {
     if (error instanceof TypeError) throw new UsageError(`${shownPath(path)} is not UTF-8 text.`);
+    if (/^\s*[{["]/.test(path))
+      throw new UsageError("That is JSON, and a file is wanted: name one, or give - and the JSON on stdin.");
     throw new UsageError(
       `${shownPath(path)} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
     );

@@ -143,6 +143,7 @@ test("what is no expression, and what never comes, is told", () => {
     ["", /five, six, or seven|must be/],
   ] as const)
     assert.match(expressionProblem(expression) ?? "nothing", problem);
+  assert.doesNotMatch(expressionProblem("soon") ?? "", /\.$/, "it becomes a part of a sentence");
 });
 
 test("the jitter of a due time is always the same, within its limit, and spread", () => {

@@ -37,7 +37,7 @@ export function expressionProblem(expression: string): string | null {
     const next = cronOf(expression, "UTC").nextRun();
     return next === null ? "never comes" : null;
   } catch (error) {
-    return String((error as Error).message).replace(/^CronPattern: /, "");
+    return String((error as Error).message).replace(/^CronPattern: |\.$/g, "");
   }
 }
 
