@@ -43,14 +43,15 @@ export function isFree(demand: Demand, { amounts, names }: Free): boolean {
 }
 
 /**
- * What is left when somebody who waits has got it.
+ * What is left when somebody who waits has got it. What was left before is not to be used any more.
  *
  * @param times how many of them; 0: its names alone are set aside
  */
 export function freeBehind({ amounts, names }: Free, demand: Demand, times: number): Free {
   const left = without(amounts, demand, times);
   if (demand.named === undefined) return { amounts: left, names };
-  const namesLeft = new NamesLeft(names);
+  // One for all that are set aside: there may be thousands.
+  const namesLeft = names instanceof NamesLeft ? names : new NamesLeft(names);
   namesLeft.setAside(demand.named, Math.max(1, times));
   return { amounts: left, names: namesLeft };
 }
