@@ -32,7 +32,7 @@ test("due times, events and requests to webhooks are counted by what became of t
   const delayed = await schedule({ job_id: jobId, delayed: { delay_seconds: 0 } });
   const runId = await until("the delayed run is started", async () => {
     const { last_dispatch: last } = await call(program, "GET", `/schedules/${delayed.schedule_id}`);
-    return (last as JsonObject | null)?.run_id;
+    return (last as JsonObject | null)?.run_id ?? false;
   });
   await ended(program, String(runId));
   await schedule({ job_id: heldId, event: { type: "held" } });
