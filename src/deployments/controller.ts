@@ -34,7 +34,7 @@ export interface ControllerParts<Writes extends ControllerWrites> {
   readonly records: ControllerRecords<Writes>;
   readonly runs: InstanceRuns<Writes>;
   readonly services: Pick<Services, "list">;
-  readonly feed: Pick<EventFeed, "subscribe" | "published">;
+  readonly feed: Pick<EventFeed, "subscribe" | "published" | "isListened" | "positionOf">;
   /** Why no run is to begin on this node; null while they are. */
   readonly closed: () => string | null;
   /** Whether this program is to look after all deployments, for so long from now on. */
@@ -62,6 +62,8 @@ export class DeploymentController<Writes extends ControllerWrites> {
   readonly #steps: WorkQueue;
   readonly #known = new Map<string, Known>();
   readonly #startedAtMs: number;
+  /** Those that somebody follows here, and their last events, as of the last round. */
+  #streamed = new Map<string, number>();
   #isOnDuty = false;
   #cancelRound = () => {};
   #round: Promise<void> = Promise.resolve();
@@ -118,8 +120,8 @@ export class DeploymentController<Writes extends ControllerWrites> {
     const { closed, takeDuty, log } = this.#parts;
     try {
       this.#isOnDuty = closed() === null && (await takeDuty(3 * ROUND_MS));
-      if (this.#isOnDuty) await this.#lookAtAll();
-      else for (const deploymentId of [...this.#known.keys()]) this.#forget(deploymentId);
+      if (!this.#isOnDuty) for (const deploymentId of [...this.#known.keys()]) this.#forget(deploymentId);
+      await this.#lookAtAll();
       this.#roundIn(ROUND_MS);
     } catch (error) {
       log.warn({ error: String(error) }, "deployments cannot be read yet");
@@ -129,16 +131,37 @@ export class DeploymentController<Writes extends ControllerWrites> {
 
   async #lookAtAll(): Promise<void> {
     const { records, clock } = this.#parts;
+    const before = this.#streamed;
+    this.#streamed = new Map();
     for (let after = "", isLast = false; !isLast; ) {
       const page = await records.deployments.deploymentChanges(after, PAGE);
-      for (const { deploymentId, changes } of page) {
+      for (const { deploymentId, changes, eventSeq } of page) {
+        before.delete(deploymentId);
+        await this.#stream(deploymentId, eventSeq);
         const known = this.#known.get(deploymentId);
         const isRecent = known !== undefined && clock.steadyMs() - known.lookedAtMs < LOOK_MS;
-        if (!isRecent || known.changes !== changes) this.#steps.add(deploymentId);
+        if (this.#isOnDuty && (!isRecent || known.changes !== changes)) this.#steps.add(deploymentId);
       }
       isLast = page.length < PAGE;
       after = page.at(-1)?.deploymentId ?? after;
     }
+    for (const [deploymentId, eventSeq] of before) this.#publishEnd(deploymentId, eventSeq + 1);
+  }
+
+  /** Tells who follows a deployment here of events that another program has written. */
+  async #stream(deploymentId: string, eventSeq: number): Promise<void> {
+    const { feed, records } = this.#parts;
+    if (!feed.isListened(deploymentId)) return;
+    this.#streamed.set(deploymentId, eventSeq);
+    if (feed.positionOf(deploymentId) === eventSeq) return;
+    // Streams read what is before it.
+    const { firstSeq, lines } = await records.deployments.deploymentEvents(deploymentId, eventSeq - 1, PAGE);
+    if (lines.length > 0) feed.published(deploymentId, firstSeq, lines);
+  }
+
+  #publishEnd(deploymentId: string, seq: number): void {
+    const { feed, clock } = this.#parts;
+    feed.published(deploymentId, seq, [deletedLine(deploymentId, seq, clock.nowMs())], true);
   }
 
   /** Takes the steps of a deployment, one after the other. */
@@ -244,7 +267,7 @@ export class DeploymentController<Writes extends ControllerWrites> {
 
   /** Nothing of a deleted deployment runs any more. */
   async #remove(deployment: Deployment): Promise<"gone" | "changed"> {
-    const { records, feed, clock } = this.#parts;
+    const { records } = this.#parts;
     const { deploymentId, eventSeq, changes } = deployment;
     const isGone = await records.write(async ({ deployments }) => {
       if ((await deployments.deployment(deploymentId))?.changes !== changes) return false;
@@ -252,7 +275,7 @@ export class DeploymentController<Writes extends ControllerWrites> {
       return true;
     });
     if (!isGone) return "changed";
-    feed.published(deploymentId, eventSeq + 1, [deletedLine(deployment, clock.nowMs())]);
+    this.#publishEnd(deploymentId, eventSeq + 1);
     return "gone";
   }
 

@@ -27,13 +27,15 @@ export function withEvents(
 }
 
 /** The last event of a deployment. */
-export function deletedLine(deployment: Deployment, nowMs: number): string {
-  const news = { type: "deployment_deleted", payload: standOf(deployment) };
-  return lineOf(deployment, deployment.eventSeq + 1, news, nowMs);
-}
+export const deletedLine = (deploymentId: string, id: number, nowMs: number): string =>
+  lineOf({ deploymentId }, id, { type: "deployment_deleted", payload: {} }, nowMs);
 
-const lineOf = ({ deploymentId }: Deployment, id: number, { type, payload }: News, nowMs: number): string =>
-  JSON.stringify({ id, deployment_id: deploymentId, timestamp: isoTime(nowMs), type, payload });
+const lineOf = (
+  { deploymentId }: Pick<Deployment, "deploymentId">,
+  id: number,
+  { type, payload }: News,
+  nowMs: number,
+): string => JSON.stringify({ id, deployment_id: deploymentId, timestamp: isoTime(nowMs), type, payload });
 
 function newsBetween(before: Deployment | null, next: Deployment): readonly News[] {
   if (before === null) return [{ type: "deployment_created", payload: standOf(next) }];

@@ -21,6 +21,12 @@ const isStarting = ({ phase }: Instance) => phase === "starting";
 export const replacesStable = ({ stable, version }: Deployment): boolean =>
   stable !== null && stable.version !== version;
 
+/** Whether it stops behind its canaries, or before its second set serves, until it is promoted. */
+export function isStaged(deployment: Deployment): boolean {
+  const { strategy, isPromoted, isRollingBack } = deployment;
+  return strategy.kind !== "rolling" && replacesStable(deployment) && !isPromoted && !isRollingBack;
+}
+
 const isOfTarget =
   ({ version }: Deployment) =>
   (one: Instance) =>
@@ -34,10 +40,9 @@ const isHeld = (deployment: Deployment) =>
 
 /** How many instances of the version that is aimed at there are to be now. */
 function wantedOfTarget(deployment: Deployment): number {
-  const { strategy, count, isPromoted, isRollingBack } = deployment;
+  const { strategy, count } = deployment;
   if (isHeld(deployment)) return 0;
-  const isStaged = strategy.kind === "canary" && replacesStable(deployment) && !isPromoted && !isRollingBack;
-  return isStaged ? Math.min(strategy.canaries, count) : count;
+  return strategy.kind === "canary" && isStaged(deployment) ? Math.min(strategy.canaries, count) : count;
 }
 
 /** How many of the version before there are to be, while another one is aimed at. */
@@ -98,9 +103,11 @@ function drainable(deployment: Deployment): readonly Instance[] {
   if (isDeleted) return serving;
   if (status === "paused" || status === "failed") return [];
   const others = serving.filter((one) => !isOfTarget(deployment)(one));
-  const ofTarget = serving.filter(isOfTarget(deployment)).toReversed();
+  const tooMany = serving.filter(isOfTarget(deployment)).slice(count).toReversed();
   const isCritical = ({ health }: Instance) => health === "critical";
-  const inOrder = [...others, ...ofTarget].toSorted((a, b) => Number(isCritical(b)) - Number(isCritical(a)));
+  // Canaries serve beside at least one of the others.
+  const replaced = isStaged(deployment) ? others.slice(0, -1) : others;
+  const inOrder = [...replaced, ...tooMany].toSorted((a, b) => Number(isCritical(b)) - Number(isCritical(a)));
   let healthy = serving.filter(({ health }) => health === "passing").length;
   const leaving: Instance[] = [];
   for (const one of inOrder) {

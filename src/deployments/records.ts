@@ -175,7 +175,7 @@ export interface DeploymentRecords {
   deploymentChanges(
     after: string,
     limit: number,
-  ): Promise<readonly Pick<Deployment, "deploymentId" | "changes">[]>;
+  ): Promise<readonly Pick<Deployment, "deploymentId" | "changes" | "eventSeq">[]>;
   instanceRuns(deploymentId: string): Promise<readonly InstanceRun[]>;
   /** Runs of all deployments that offer nothing to others now. */
   outOfService(): Promise<ReadonlySet<string>>;

@@ -197,6 +197,16 @@ test("canaries serve beside the others until they are promoted", () => {
   assert.deepEqual([world.serving(1), world.serving(2)], [0, 5]);
 });
 
+test("as many canaries as instances wait for their promotion, too, beside one of the others", () => {
+  const world = deployed(2, { kind: "canary", canaries: 3 });
+  world.deploy();
+  world.pass(20);
+  assert.equal(world.deployment.status, "awaiting_promotion");
+  assert.deepEqual([world.serving(1), world.serving(2)], [1, 2]);
+  world.change((now) => promote(now, world.nowMs));
+  assert.deepEqual([world.serving(1), world.serving(2)], [0, 2]);
+});
+
 test("a whole second set takes over in one step (blue_green)", () => {
   const world = deployed(3, { kind: "blue_green" });
   world.deploy();

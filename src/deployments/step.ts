@@ -16,6 +16,7 @@ import {
 } from "./health.ts";
 import {
   isComplete,
+  isStaged,
   isStageReached,
   missing,
   type NewInstance,
@@ -117,10 +118,8 @@ export function aimedAt(
 
 /** Goes on behind a stage that is reached, or waits for the promotion. */
 function promoted(deployment: Deployment, nowMs: number): Deployment {
-  const { status, strategy, isPromoted, isRollingBack } = deployment;
-  const isStaged = strategy.kind !== "rolling" && replacesStable(deployment) && !isRollingBack;
-  if (status !== "running" || !isStaged || isPromoted || !isStageReached(deployment, nowMs))
-    return deployment;
+  const { status, strategy } = deployment;
+  if (status !== "running" || !isStaged(deployment) || !isStageReached(deployment, nowMs)) return deployment;
   if (!strategy.autoPromote) return { ...deployment, status: "awaiting_promotion" };
   return { ...deployment, isPromoted: true, progressAtMs: nowMs };
 }
@@ -136,7 +135,7 @@ function withoutDrained(deployment: Deployment, nowMs: number): Deployment {
 
 function settled(deployment: Deployment): Deployment {
   const { status, version, count, isRollingBack, versions } = deployment;
-  if (status !== "running" || !isComplete(deployment)) return deployment;
+  if (status !== "running" || isStaged(deployment) || !isComplete(deployment)) return deployment;
   return {
     ...deployment,
     status: isRollingBack ? "rolled_back" : "succeeded",

@@ -115,6 +115,7 @@ const pathParameters: Readonly<Record<string, { readonly schema: Schema; readonl
     blueprint_id: idOf("blueprint", "blueprint_not_found"),
     operation_id: idOf("operation", "operation_not_found"),
     schedule_id: idOf("schedule", "schedule_not_found"),
+    deployment_id: idOf("deployment", "deployment_not_found"),
     event_id: idOf("event", "event_not_found"),
     token: { schema: Type.String("The end of the webhook's path."), notFound: "not_found" },
     node_id: idOf("node", "node_not_found"),

@@ -7,6 +7,7 @@ import * as blueprintActions from "../resources/blueprint-actions.ts";
 import * as blueprints from "../resources/blueprints.ts";
 import * as bundles from "../resources/bundles.ts";
 import * as deadLetters from "../resources/dead-letters.ts";
+import * as deployments from "../resources/deployments.ts";
 import * as doctor from "../resources/doctor.ts";
 import * as events from "../resources/events.ts";
 import type { RunParts } from "../resources/find-run.ts";
@@ -50,6 +51,7 @@ const resources = [
   artifacts,
   runDashboard,
   deadLetters,
+  deployments,
   logs,
 ];
 

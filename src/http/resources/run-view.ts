@@ -15,8 +15,8 @@ import { AgentEndsSchema, Priority, RunStatus, reasonFields } from "./schemas.ts
 export const DesiredState = Type.OneOf(["paused", "running", "cancelled"]);
 
 const Trigger = Type.Object({
-  kind: Type.OneOf(["api", "blueprint", "schedule", "event"]),
-  id: Type.Nullable(Type.String("Of the schedule, event or blueprint.")),
+  kind: Type.OneOf(["api", "blueprint", "schedule", "event", "deployment"]),
+  id: Type.Nullable(Type.String("Of the schedule, event, blueprint or deployment.")),
 });
 
 const Progress = Type.Object({

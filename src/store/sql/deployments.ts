@@ -84,11 +84,11 @@ const changesBehind = query(
   (db, after: string, limit: number) =>
     db
       .selectFrom("deployments")
-      .select(["deployment_id", "changes"])
+      .select(["deployment_id", "changes", "event_seq"])
       .where("deployment_id", ">", after)
       .orderBy("deployment_id")
       .limit(atMost(limit)),
-  (row) => ({ deploymentId: row.deployment_id, changes: row.changes }),
+  (row) => ({ deploymentId: row.deployment_id, changes: row.changes, eventSeq: row.event_seq }),
 );
 
 const list = listQuery(
