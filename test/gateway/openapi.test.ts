@@ -14,6 +14,7 @@ import { executor, graph, router, sensor } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
 import { Judge, openApiOf } from "../support/openapi.ts";
 import type { Program } from "../support/program.ts";
+import { until } from "../support/until.ts";
 
 let catalog: TestCatalog;
 let program: Program;
@@ -229,6 +230,41 @@ test("a schedule, from its creation to its deletion, is as the document says", a
   for (const action of ["pause", "resume", "dispatch"]) await judged("POST", `/schedules/none/${action}`);
   for (const method of ["GET", "DELETE"])
     await judged(method, "/schedules/none", { headers: { "if-match": "*" } });
+});
+
+test("a deployment, from its creation to its deletion, is as the document says", async () => {
+  const bundleId = await uploaded(graph("deployed", [router("in")], [], { type: "service" }));
+  const source = { bundle_id: bundleId };
+  const strategy = { kind: "canary", min_healthy_seconds: 0, drain_seconds: 0 };
+  const body = { name: "deployed", source, count: 2, strategy };
+  const headers = { "idempotency-key": "deployment-1" };
+  const created = await judged("POST", "/deployments", { body, headers });
+  await judged("POST", "/deployments", { body, headers });
+  await judged("POST", "/deployments", { body: { name: "x", source: {} } });
+  const path = `/deployments/${created.body.deployment_id}`;
+  const is = (status: string) =>
+    until(`it is ${status}`, async () => (await judged("GET", path)).body.status === status);
+  await is("succeeded");
+  await judged("GET", "/deployments?page_size=1&status=succeeded");
+  await judged("GET", "/deployments?status=none");
+  const etag = (await judged("GET", path)).headers.get("etag") ?? "";
+  await judged("GET", path, { headers: { "if-none-match": etag } });
+  await judged("PATCH", path, { body: { config: { n: 2 } } });
+  await judged("PATCH", path, { body: { config: { n: 2 } }, headers: { "if-match": etag } });
+  await judged("PATCH", path, { body: { config: { n: 3 } }, headers: { "if-match": etag } });
+  await is("awaiting_promotion");
+  for (const action of ["pause", "resume", "rollback", "promote"]) await judged("POST", `${path}/${action}`);
+  await is("rolled_back");
+  await judged("PATCH", path, { body: { config: { n: 4 } }, headers: { "if-match": "*" } });
+  await judged("POST", `${path}/fail`, { body: { rollback: true } });
+  await judged("POST", `${path}/rollback`, { body: { version: 99 } });
+  for (const method of ["GET", "DELETE"])
+    await judged(method, "/deployments/none", { headers: { "if-match": "*" } });
+  await judged("GET", "/deployments/none/events/stream");
+  await judged("GET", `${path}/events/stream`, { headers: { "last-event-id": "x" } });
+  const streamed = judged("GET", `${path}/events/stream`);
+  await judged("DELETE", path, { headers: { "if-match": "*" } });
+  assert.match((await streamed).text, /event: deployment_deleted/);
 });
 
 test("the machine's resources, and their limits, are as the document says", async () => {

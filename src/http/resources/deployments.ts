@@ -68,8 +68,7 @@ export interface Parts extends PageParts, StreamParts, IdempotencyParts {
 const source = ["requirements_not_met", "resource_unsatisfiable", "blueprint_busy", "conflict"] as const;
 
 export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
-  const { deployments, deploymentController: controller, secrets } = parts;
-  const { deployments: records } = parts.records;
+  const { deployments, deploymentController: controller, records, secrets } = parts;
 
   addRoutes(api, "deployments", [
     post("/deployments", {
@@ -114,7 +113,11 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         sendPage<Deployment>(parts, request, reply, {
           rows: (limit, after) => {
             const { status = null } = request.query;
-            return records.deployments({ status, limit, after: after === null ? null : String(after[0]) });
+            return records.deployments.deployments({
+              status,
+              limit,
+              after: after === null ? null : String(after[0]),
+            });
           },
           positionOf: ({ deploymentId }) => [deploymentId],
           render: (deployment) => renderDeployment(deployment, secrets),
@@ -220,8 +223,8 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         const view = {
           key: `${deploymentId} deployment`,
           jobId: deploymentId,
-          read: (seq: number) => records.deploymentEvents(deploymentId, seq, EVENTS_PER_READ),
-          exists: async () => (await records.deployment(deploymentId)) !== null,
+          read: (seq: number) => records.deployments.deploymentEvents(deploymentId, seq, EVENTS_PER_READ),
+          exists: async () => (await records.deployments.deployment(deploymentId)) !== null,
           render: (seq: number, line: string) => frame(seq, eventType(line), line),
           terminalTypes: terminalDeploymentEvents,
         };
