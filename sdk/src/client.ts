@@ -5,6 +5,7 @@
 
 import { BlueprintsResource } from "./blueprints.ts";
 import { BundlesResource } from "./bundles.ts";
+import { DeploymentsResource } from "./deployments.ts";
 import { JobsResource } from "./jobs.ts";
 import { OperationsResource } from "./operations.ts";
 import { RunsResource } from "./runs.ts";
@@ -24,6 +25,7 @@ export class TroupeClient {
   readonly baseUrl: string;
   readonly blueprints: BlueprintsResource;
   readonly bundles: BundlesResource;
+  readonly deployments: DeploymentsResource;
   readonly events: TriggerEventsResource;
   readonly jobs: JobsResource;
   readonly operations: OperationsResource;
@@ -36,6 +38,7 @@ export class TroupeClient {
     const transport = openTransport("gateway", options);
     this.baseUrl = transport.settings.baseUrl;
     this.bundles = new BundlesResource(transport);
+    this.deployments = new DeploymentsResource(transport);
     this.events = new TriggerEventsResource(transport);
     this.jobs = new JobsResource(transport);
     this.operations = new OperationsResource(transport);

@@ -455,6 +455,21 @@ export type ControlRun = {
   readonly desired_state: DesiredState;
 };
 
+export type CreateDeployment = {
+  /** For people. */
+  readonly name: string;
+
+  readonly source: DeploymentSource;
+
+  /** Laid over the configuration of the source, as that of a job. */
+  readonly config?: JsonObject | undefined;
+
+  /** How many instances there are to be. */
+  readonly count?: number | undefined;
+
+  readonly strategy?: DeploymentStrategy | undefined;
+};
+
 export type CreateJob = {
   /** An uploaded bundle. */
   readonly bundle_id?: string | undefined;
@@ -636,6 +651,187 @@ export type Delay = {
   readonly delay_seconds?: number | undefined;
 };
 
+/** So many instances of a service graph, which are kept running and replaced without an outage. */
+export type Deployment = {
+  readonly deployment_id: string;
+
+  readonly name: string;
+
+  /** Of the rollout. In the last three it is over; instances that end are replaced nonetheless. */
+  readonly status:
+    | "pending"
+    | "running"
+    | "paused"
+    | "awaiting_promotion"
+    | "succeeded"
+    | "failed"
+    | "rolled_back";
+
+  readonly source: {
+    readonly bundle_id?: string | undefined;
+
+    readonly blueprint_id?: string | undefined;
+  };
+
+  /** Of the version; secrets are masked. */
+  readonly config: JsonObject;
+
+  /** The version that all instances are to be of. */
+  readonly version: number;
+
+  /** The one that all instances were of last; null: none yet. */
+  readonly stable_version: number | null;
+
+  readonly is_rolling_back: boolean;
+
+  readonly count: number;
+
+  readonly strategy: {
+    readonly kind: "rolling" | "canary" | "blue_green";
+
+    readonly max_parallel: number;
+
+    readonly canaries: number;
+
+    readonly min_healthy_seconds: number;
+
+    readonly healthy_deadline_seconds: number;
+
+    readonly progress_deadline_seconds: number;
+
+    readonly auto_promote: boolean;
+
+    readonly auto_rollback: boolean;
+
+    readonly drain_seconds: number;
+  };
+
+  /** How many instances are to serve. */
+  readonly desired: number;
+
+  /** How many serve and are healthy, of whatever version. */
+  readonly healthy: number;
+
+  /** Until they have ended. */
+  readonly instances: readonly {
+    /** Its number among all that were ever started. */
+    readonly instance: number;
+
+    readonly run_id: string;
+
+    readonly version: number;
+
+    /** Only one that serves is found by the names of its services. */
+    readonly phase: "starting" | "serving" | "draining" | "stopping";
+
+    /** That of its services; without any, passing while its run is running. */
+    readonly health: "passing" | "critical" | "unknown";
+
+    /** Where its services are; null while that is not known. */
+    readonly node: string | null;
+
+    /** When its run was started. */
+    readonly started_at: string;
+  }[];
+
+  /** How many instances are on each node, as far as that is known. */
+  readonly placement: Readonly<Record<string, number>>;
+
+  /** Oldest first; the last 20. */
+  readonly versions: readonly {
+    readonly version: number;
+
+    readonly source: {
+      readonly bundle_id?: string | undefined;
+
+      readonly blueprint_id?: string | undefined;
+    };
+
+    /** Secrets are masked. */
+    readonly config: JsonObject;
+
+    /** Whose runs its instances are. */
+    readonly job_id: string;
+
+    /** Whether all instances were of it once. */
+    readonly has_succeeded: boolean;
+
+    /** When it was deployed. */
+    readonly created_at: string;
+  }[];
+
+  readonly last_failure: {
+    /** When it was noticed. */
+    readonly at: string;
+
+    readonly version: number;
+
+    /** For people. */
+    readonly reason: string;
+  } | null;
+
+  /** As Last-Event-ID of the event stream, it follows what happens from now on. */
+  readonly last_event_id: number;
+
+  readonly revision: number;
+
+  /** When it was made. */
+  readonly created_at: string;
+
+  /** Last change of anything that is shown. */
+  readonly updated_at: string;
+};
+
+/** A page of deployments, newest first. */
+export type DeploymentPage = {
+  readonly items: readonly Deployment[];
+
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
+  readonly next_page_token: string | null;
+};
+
+/** What each instance is made of: exactly one of them, with "type": "service" in its manifest. */
+export type DeploymentSource = {
+  /** An uploaded bundle. */
+  readonly bundle_id?: string | undefined;
+
+  /** A blueprint of the catalog. */
+  readonly blueprint_id?: string | undefined;
+};
+
+/** How instances of one version are replaced by those of another. */
+export type DeploymentStrategy = {
+  /**
+   * rolling (the default): one after the other. canary: some instances first. blue_green: a whole second
+   * set first.
+   */
+  readonly kind?: "rolling" | "canary" | "blue_green" | undefined;
+
+  /** Instances beyond count at a time. Default: 1. */
+  readonly max_parallel?: number | undefined;
+
+  /** Instances of the new version that serve first. Default: 1. */
+  readonly canaries?: number | undefined;
+
+  /** How long an instance is healthy before it serves. Default: 10. */
+  readonly min_healthy_seconds?: number | undefined;
+
+  /** An instance that is not healthy by then fails the rollout. Default: 300. */
+  readonly healthy_deadline_seconds?: number | undefined;
+
+  /** So long without an instance more that is healthy, and the rollout fails. Default: 600. */
+  readonly progress_deadline_seconds?: number | undefined;
+
+  /** Whether it goes on by itself behind the canaries or the second set. Default: false. */
+  readonly auto_promote?: boolean | undefined;
+
+  /** Whether a rollout that fails goes back to the version before. Default: true. */
+  readonly auto_rollback?: boolean | undefined;
+
+  /** How long an old instance goes on when it is not found by its name any more. Default: 10. */
+  readonly drain_seconds?: number | undefined;
+};
+
 export type DesiredState = "paused" | "running" | "cancelled";
 
 /** What was found when the machine was looked at. */
@@ -776,6 +972,11 @@ export type ExecutorPools = Readonly<
     }
   >
 >;
+
+export type FailDeployment = {
+  /** Whether it goes back to the version before. Default: false; it stays as it is. */
+  readonly rollback?: boolean | undefined;
+};
 
 /** Whether the gateway lives, and how it is set up. */
 export type Health = {
@@ -1807,6 +2008,11 @@ export type Retried = {
   readonly not_deliverable: number;
 };
 
+export type RollbackDeployment = {
+  /** One that is kept. Default: the last one before that had succeeded. */
+  readonly version?: number | undefined;
+};
+
 /** One execution of a job. */
 export type Run = {
   readonly run_id: string;
@@ -1830,9 +2036,9 @@ export type Run = {
   readonly priority: "low" | "normal" | "high";
 
   readonly trigger: {
-    readonly kind: "api" | "blueprint" | "schedule" | "event";
+    readonly kind: "api" | "blueprint" | "schedule" | "event" | "deployment";
 
-    /** Of the schedule, event or blueprint. */
+    /** Of the schedule, event, blueprint or deployment. */
     readonly id: string | null;
   };
 
@@ -2483,6 +2689,26 @@ export type TriggerEventPage = {
   readonly next_page_token: string | null;
 };
 
+/**
+ * A JSON merge patch (RFC 7396): null takes a key of config away, "********" keeps the secret that is
+ * stored. Another source or config is a new version, and the rollout begins at once; count, strategy
+ * and name are not.
+ */
+export type UpdateDeployment = {
+  /** For people. */
+  readonly name?: string | undefined;
+
+  readonly source?: DeploymentSource | undefined;
+
+  /** Laid over the configuration of the source, as that of a job. */
+  readonly config?: JsonObject | null | undefined;
+
+  /** How many instances there are to be. */
+  readonly count?: number | undefined;
+
+  readonly strategy?: DeploymentStrategy | undefined;
+};
+
 /** A JSON merge patch (RFC 7396): null takes a key away, "********" keeps the secret that is stored. */
 export type UpdateJob = {
   /** For people. */
@@ -3028,6 +3254,17 @@ export interface Operations {
   };
 
   /**
+   * Keep instances of a service graph running (POST /api/v1/deployments)
+   *
+   * Each instance is a run whose trigger has kind deployment and the deployment's id. They are started
+   * at once; follow the events, or the status.
+   */
+  readonly createDeployment: {
+    readonly request: { readonly body: CreateDeployment };
+    readonly answer: Deployment;
+  };
+
+  /**
    * Create a job (POST /api/v1/jobs)
    *
    * Keep job_id and ETag: updates and the deletion need both. A job of a blueprint that is not added is
@@ -3122,6 +3359,26 @@ export interface Operations {
     readonly answer: undefined;
   };
 
+  /**
+   * Delete a deployment: its instances are drained and stopped (DELETE
+   * /api/v1/deployments/{deployment_id})
+   *
+   * The jobs of its versions stay, with their runs.
+   */
+  readonly deleteDeployment: {
+    readonly request: {
+      readonly path: {
+        /** The deployment's id. */
+        readonly deployment_id: string;
+      };
+      readonly headers: {
+        /** The current ETag, or *. */
+        readonly "if-match": string;
+      };
+    };
+    readonly answer: undefined;
+  };
+
   /** Delete a job with its runs, their events and files (DELETE /api/v1/jobs/{job_id}) */
   readonly deleteJob: {
     readonly request: {
@@ -3200,6 +3457,18 @@ export interface Operations {
    */
   readonly emitEvent: { readonly request: { readonly body: EmitEvent }; readonly answer: TriggerEvent };
 
+  /** Stop a rollout as failed (POST /api/v1/deployments/{deployment_id}/fail) */
+  readonly failDeployment: {
+    readonly request: {
+      readonly path: {
+        /** The deployment's id. */
+        readonly deployment_id: string;
+      };
+      readonly body: FailDeployment;
+    };
+    readonly answer: Deployment;
+  };
+
   /** Get a blueprint (GET /api/v1/blueprints/{blueprint_id}) */
   readonly getBlueprint: {
     readonly request: {
@@ -3220,6 +3489,28 @@ export interface Operations {
       };
     };
     readonly answer: Bundle;
+  };
+
+  /**
+   * Get a deployment (GET /api/v1/deployments/{deployment_id})
+   *
+   * The ETag changes with the deployment and with its instances; If-Match looks at what owners have
+   * changed alone.
+   */
+  readonly getDeployment: {
+    readonly request: {
+      readonly path: {
+        /** The deployment's id. */
+        readonly deployment_id: string;
+      };
+      readonly headers?:
+        | {
+            /** The ETag of an answer that the client still has. */
+            readonly "if-none-match"?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: Deployment;
   };
 
   /**
@@ -3629,6 +3920,36 @@ export interface Operations {
         | undefined;
     };
     readonly answer: BundlePage;
+  };
+
+  /** List deployments (GET /api/v1/deployments) */
+  readonly listDeployments: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** Deployments in this status only. */
+            readonly status?:
+              | "pending"
+              | "running"
+              | "paused"
+              | "awaiting_promotion"
+              | "succeeded"
+              | "failed"
+              | "rolled_back"
+              | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: DeploymentPage;
   };
 
   /**
@@ -4164,6 +4485,22 @@ export interface Operations {
     readonly answer: ServicePage;
   };
 
+  /**
+   * Pause a rollout (POST /api/v1/deployments/{deployment_id}/pause)
+   *
+   * No instance of the new version is started or begins to serve until it is resumed; those that serve
+   * go on.
+   */
+  readonly pauseDeployment: {
+    readonly request: {
+      readonly path: {
+        /** The deployment's id. */
+        readonly deployment_id: string;
+      };
+    };
+    readonly answer: Deployment;
+  };
+
   /** Pause every open run of a job (POST /api/v1/jobs/{job_id}/pause) */
   readonly pauseJob: {
     readonly request: {
@@ -4188,6 +4525,22 @@ export interface Operations {
       };
     };
     readonly answer: Schedule;
+  };
+
+  /**
+   * Let a rollout go on behind its canaries, or its second set (POST
+   * /api/v1/deployments/{deployment_id}/promote)
+   *
+   * A deployment that awaits its promotion goes on to all instances.
+   */
+  readonly promoteDeployment: {
+    readonly request: {
+      readonly path: {
+        /** The deployment's id. */
+        readonly deployment_id: string;
+      };
+    };
+    readonly answer: Deployment;
   };
 
   /**
@@ -4294,6 +4647,21 @@ export interface Operations {
     readonly answer: Service;
   };
 
+  /**
+   * Let a paused rollout go on (POST /api/v1/deployments/{deployment_id}/resume)
+   *
+   * Its deadlines begin anew.
+   */
+  readonly resumeDeployment: {
+    readonly request: {
+      readonly path: {
+        /** The deployment's id. */
+        readonly deployment_id: string;
+      };
+    };
+    readonly answer: Deployment;
+  };
+
   /** Resume every paused run of a job (POST /api/v1/jobs/{job_id}/resume) */
   readonly resumeJob: {
     readonly request: {
@@ -4354,6 +4722,18 @@ export interface Operations {
     readonly answer: Retried;
   };
 
+  /** Go back to a version (POST /api/v1/deployments/{deployment_id}/rollback) */
+  readonly rollbackDeployment: {
+    readonly request: {
+      readonly path: {
+        /** The deployment's id. */
+        readonly deployment_id: string;
+      };
+      readonly body: RollbackDeployment;
+    };
+    readonly answer: Deployment;
+  };
+
   /**
    * Keep a node out of work, or let it work again (POST /api/v1/nodes/{node_id}/maintenance)
    *
@@ -4387,6 +4767,26 @@ export interface Operations {
       readonly body: SetResourceLimits;
     };
     readonly answer: Resource;
+  };
+
+  /**
+   * Follow a deployment (GET /api/v1/deployments/{deployment_id}/events/stream)
+   *
+   * Server-sent events: deployment_created, deployment_{status} at each change of the status,
+   * deployment_failure, instance_started, instance_health, instance_serving, instance_draining,
+   * instance_stopping, instance_ended; deployment_deleting, and deployment_deleted at last. The newest
+   * 1000 are kept. Each event's id is its place in the history. Keep the id of each event that you have
+   * applied and send it as Last-Event-ID: the stream goes on right behind it. It closes after the
+   * terminal event; a reader that already has that one gets 204.
+   */
+  readonly streamDeploymentEvents: {
+    readonly request: {
+      readonly path: {
+        /** The deployment's id. */
+        readonly deployment_id: string;
+      };
+    };
+    readonly answer: Response;
   };
 
   /**
@@ -4505,6 +4905,22 @@ export interface Operations {
       };
     };
     readonly answer: NodeDrain;
+  };
+
+  /** Change a deployment, or roll out a new version (PATCH /api/v1/deployments/{deployment_id}) */
+  readonly updateDeployment: {
+    readonly request: {
+      readonly path: {
+        /** The deployment's id. */
+        readonly deployment_id: string;
+      };
+      readonly headers: {
+        /** The current ETag, or *. */
+        readonly "if-match": string;
+      };
+      readonly body: UpdateDeployment;
+    };
+    readonly answer: Deployment;
   };
 
   /**
@@ -4627,6 +5043,13 @@ export const operations = {
     answer: "json",
     takesKey: false,
   },
+  createDeployment: {
+    method: "POST",
+    path: "/api/v1/deployments",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
   createJob: { method: "POST", path: "/api/v1/jobs", body: "json", answer: "json", takesKey: true },
   createRun: {
     method: "POST",
@@ -4646,6 +5069,13 @@ export const operations = {
   deleteBundle: {
     method: "DELETE",
     path: "/api/v1/bundles/{bundle_id}",
+    body: "none",
+    answer: "none",
+    takesKey: false,
+  },
+  deleteDeployment: {
+    method: "DELETE",
+    path: "/api/v1/deployments/{deployment_id}",
     body: "none",
     answer: "none",
     takesKey: false,
@@ -4679,6 +5109,13 @@ export const operations = {
     takesKey: false,
   },
   emitEvent: { method: "POST", path: "/api/v1/events", body: "json", answer: "json", takesKey: true },
+  failDeployment: {
+    method: "POST",
+    path: "/api/v1/deployments/{deployment_id}/fail",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
   getBlueprint: {
     method: "GET",
     path: "/api/v1/blueprints/{blueprint_id}",
@@ -4689,6 +5126,13 @@ export const operations = {
   getBundle: {
     method: "GET",
     path: "/api/v1/bundles/{bundle_id}",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  getDeployment: {
+    method: "GET",
+    path: "/api/v1/deployments/{deployment_id}",
     body: "none",
     answer: "json",
     takesKey: false,
@@ -4841,6 +5285,13 @@ export const operations = {
     takesKey: false,
   },
   listBundles: { method: "GET", path: "/api/v1/bundles", body: "none", answer: "json", takesKey: false },
+  listDeployments: {
+    method: "GET",
+    path: "/api/v1/deployments",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   listEvents: { method: "GET", path: "/api/v1/events", body: "none", answer: "json", takesKey: false },
   listHumanRequests: {
     method: "GET",
@@ -4924,6 +5375,13 @@ export const operations = {
   listRuns: { method: "GET", path: "/api/v1/runs", body: "none", answer: "json", takesKey: false },
   listSchedules: { method: "GET", path: "/api/v1/schedules", body: "none", answer: "json", takesKey: false },
   listServices: { method: "GET", path: "/api/v1/services", body: "none", answer: "json", takesKey: false },
+  pauseDeployment: {
+    method: "POST",
+    path: "/api/v1/deployments/{deployment_id}/pause",
+    body: "none",
+    answer: "json",
+    takesKey: true,
+  },
   pauseJob: {
     method: "POST",
     path: "/api/v1/jobs/{job_id}/pause",
@@ -4934,6 +5392,13 @@ export const operations = {
   pauseSchedule: {
     method: "POST",
     path: "/api/v1/schedules/{schedule_id}/pause",
+    body: "none",
+    answer: "json",
+    takesKey: true,
+  },
+  promoteDeployment: {
+    method: "POST",
+    path: "/api/v1/deployments/{deployment_id}/promote",
     body: "none",
     answer: "json",
     takesKey: true,
@@ -4974,6 +5439,13 @@ export const operations = {
     answer: "json",
     takesKey: false,
   },
+  resumeDeployment: {
+    method: "POST",
+    path: "/api/v1/deployments/{deployment_id}/resume",
+    body: "none",
+    answer: "json",
+    takesKey: true,
+  },
   resumeJob: {
     method: "POST",
     path: "/api/v1/jobs/{job_id}/resume",
@@ -5002,6 +5474,13 @@ export const operations = {
     answer: "json",
     takesKey: true,
   },
+  rollbackDeployment: {
+    method: "POST",
+    path: "/api/v1/deployments/{deployment_id}/rollback",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
   setNodeMaintenance: {
     method: "POST",
     path: "/api/v1/nodes/{node_id}/maintenance",
@@ -5014,6 +5493,13 @@ export const operations = {
     path: "/api/v1/resource",
     body: "json",
     answer: "json",
+    takesKey: false,
+  },
+  streamDeploymentEvents: {
+    method: "GET",
+    path: "/api/v1/deployments/{deployment_id}/events/stream",
+    body: "none",
+    answer: "events",
     takesKey: false,
   },
   streamOperationEvents: {
@@ -5048,6 +5534,13 @@ export const operations = {
     method: "POST",
     path: "/api/v1/nodes/{node_id}/undrain",
     body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  updateDeployment: {
+    method: "PATCH",
+    path: "/api/v1/deployments/{deployment_id}",
+    body: "json",
     answer: "json",
     takesKey: false,
   },

@@ -3,6 +3,7 @@
 export type { BlueprintsResource } from "./blueprints.ts";
 export type { BundleSource, BundlesResource } from "./bundles.ts";
 export { TroupeClient } from "./client.ts";
+export type { DeploymentsResource } from "./deployments.ts";
 export { type ProblemEntry, TroupeProblem, TroupeUnreachable } from "./errors.ts";
 export { type FollowOptions, terminalEventTypes } from "./follow.ts";
 export type { JsonObject, ProblemCode } from "./generated.ts";

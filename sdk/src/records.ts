@@ -48,6 +48,30 @@ export type NewSchedule = BodyOf<"createSchedule">;
 export type SchedulePatch = BodyOf<"updateSchedule">;
 export type SchedulesQuery = QueryOf<"listSchedules">;
 
+/** Instances of a service graph, which are kept running and replaced. */
+export type Deployment = AnswerOf<"getDeployment">;
+/** A deployment, with what a change of it must name. */
+export type TaggedDeployment = Deployment & Tag;
+export type NewDeployment = BodyOf<"createDeployment">;
+export type DeploymentPatch = BodyOf<"updateDeployment">;
+export type DeploymentsQuery = QueryOf<"listDeployments">;
+
+/** Which version of which deployment is to be changed; "*" in place of the ETag: whatever it is by now. */
+export interface DeploymentVersionTag {
+  readonly deployment_id: string;
+  readonly etag: string;
+}
+
+/** Something that happened in a deployment. */
+export interface DeploymentEvent {
+  readonly id: number;
+  readonly deployment_id: string;
+  readonly timestamp: string;
+  /** Such as `instance_serving`, or `deployment_succeeded`. */
+  readonly type: string;
+  readonly payload: JsonObject;
+}
+
 export type TriggerEvent = AnswerOf<"emitEvent">;
 export type NewTriggerEvent = BodyOf<"emitEvent">;
 export type TriggerEventsQuery = QueryOf<"listEvents">;

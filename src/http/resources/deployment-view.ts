@@ -172,6 +172,7 @@ export const DeploymentSchema = Type.Object(
         reason: Type.String("For people."),
       }),
     ),
+    last_event_id: Type.Integer("As Last-Event-ID of the event stream, it follows what happens from now on."),
     revision: Type.Integer(),
     created_at: Type.Time("When it was made."),
     updated_at: Type.Time("Last change of anything that is shown."),
@@ -202,6 +203,7 @@ export function renderDeployment(deployment: Deployment, secrets: ConfigurationS
       lastFailure === null
         ? null
         : { at: isoTime(lastFailure.atMs), version: lastFailure.version, reason: lastFailure.reason },
+    last_event_id: deployment.eventSeq,
     revision: deployment.revision,
     created_at: isoTime(deployment.createdAtMs),
     updated_at: isoTime(deployment.updatedAtMs),
