@@ -2,6 +2,7 @@
 // render it, and a method is nothing but this line and its messages in proto/.
 
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import { DeploymentService } from "./gen/svc/runtime/v1/deployment_pb.ts";
 import { JobService } from "./gen/svc/runtime/v1/job_pb.ts";
 import { NodeService } from "./gen/svc/runtime/v1/node_pb.ts";
 import { ResourceService } from "./gen/svc/runtime/v1/resource_pb.ts";
@@ -73,6 +74,18 @@ const schedules: RulesOf<typeof ScheduleService> = {
   listEvents: get("/events"),
 };
 
+const deployments: RulesOf<typeof DeploymentService> = {
+  deploy: post("/deployments", { answer: "deployment" }),
+  update: patch("/deployments/{deployment_id}", { body: ["changes"], answer: "deployment" }),
+  list: get("/deployments"),
+  getStatus: get("/deployments/{deployment_id}", { answer: "deployment" }),
+  promote: post("/deployments/{deployment_id}/promote", { answer: "deployment" }),
+  rollback: post("/deployments/{deployment_id}/rollback", { answer: "deployment" }),
+  pause: post("/deployments/{deployment_id}/pause", { answer: "deployment" }),
+  resume: post("/deployments/{deployment_id}/resume", { answer: "deployment" }),
+  fail: post("/deployments/{deployment_id}/fail", { answer: "deployment" }),
+};
+
 const jobs: RulesOf<typeof JobService> = {
   submitJob: runtimePost("/jobs", { body: ["manifest", "bundle"] }),
   getJob: runtimeGet("/jobs/{job_id}"),
@@ -89,5 +102,6 @@ export const protocol: readonly {
   { service: ServiceService, rules: services },
   { service: ResourceService, rules: resources },
   { service: ScheduleService, rules: schedules },
+  { service: DeploymentService, rules: deployments },
   { service: JobService, rules: jobs },
 ];

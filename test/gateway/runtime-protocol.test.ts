@@ -14,7 +14,8 @@ import { credentials, type ServiceError, status } from "@grpc/grpc-js";
 import { Health } from "../../src/grpc/gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "../../src/grpc/gen/grpc/reflection/v1/reflection_pb.ts";
 import { protocol } from "../../src/grpc/rules.ts";
-import { ask, createJob } from "../support/gateway-api.ts";
+import { ask, createJob, uploadBundle } from "../support/gateway-api.ts";
+import { graph, router } from "../support/graphs.ts";
 import { type Fields, type GrpcClient, grpcAddress, grpcClient, reasonOf } from "../support/grpc.ts";
 import { startGatewayHere } from "../support/in-process.ts";
 import { hasOpenssl, makeAuthority } from "../support/node-certificates.ts";
@@ -376,3 +377,43 @@ async function json(
   const [answer] = (await once(sent, "response")) as [IncomingMessage];
   return JSON.parse((await answer.toArray()).join("")) as Fields;
 }
+
+test("a deployment is deployed, updated, promoted, rolled back, paused, resumed and failed", async () => {
+  await using program = await startGatewayHere();
+  const bundleId = await uploadBundle(program, graph("deployed", [router("in")], [], { type: "service" }));
+  using client = grpcClient(grpcAddress(program.output()), "svc.runtime.v1.DeploymentService");
+  const strategy = { kind: "canary", min_healthy_seconds: 0, drain_seconds: 0 };
+  const asked = { name: "deployed", source: { bundle_id: bundleId }, count: 2, strategy };
+  const { deployment_id } = (await client.call("Deploy", asked)).deployment;
+  const is = (wanted: string) =>
+    until(`it is ${wanted}`, async () => {
+      const { deployment } = await client.call("GetStatus", { deployment_id });
+      return deployment.status === wanted && deployment;
+    });
+  const made = await is("succeeded");
+  assert.deepEqual([made.healthy, made.instances.length, made.strategy.kind], [2, 2, "canary"]);
+  const update = (n: number) =>
+    client.call("Update", { deployment_id, etag: "*", changes: struct({ config: { n } }) });
+  await update(2);
+  await is("awaiting_promotion");
+  assert.equal((await client.call("Promote", { deployment_id })).deployment.status, "running");
+  await is("succeeded");
+  await client.call("Rollback", { deployment_id, version: 1 });
+  assert.equal(Number((await is("rolled_back")).version), 1);
+  await update(3);
+  await is("awaiting_promotion");
+  assert.equal((await client.call("Pause", { deployment_id })).deployment.status, "paused");
+  await client.call("Resume", { deployment_id });
+  await is("awaiting_promotion");
+  assert.equal(
+    (await client.call("Fail", { deployment_id, rollback: true })).deployment.is_rolling_back,
+    true,
+  );
+  await is("rolled_back");
+  const { items } = await client.call("List", { status: "rolled_back" });
+  assert.deepEqual(
+    items.map((one: Fields) => one.deployment_id),
+    [deployment_id],
+  );
+  await refused(client.call("Promote", { deployment_id }), status.FAILED_PRECONDITION, "invalid_transition");
+});

@@ -15,7 +15,7 @@ import { loadSync } from "@grpc/proto-loader";
 
 const protos = join(import.meta.dirname, "../../proto");
 
-const files = ["node", "service", "resource", "schedule", "job"].map(
+const files = ["node", "service", "resource", "schedule", "deployment", "job"].map(
   (name) => `svc/runtime/v1/${name}.proto`,
 );
 const loaded = loadPackageDefinition(
