@@ -1,6 +1,7 @@
 // Every command of `troupe`: its words, its options, its help. The code of a command is loaded when it runs.
 
 import { blueprintEntries } from "./catalogue-blueprints.ts";
+import { deploy, deployments } from "./catalogue-deployments.ts";
 import { node } from "./catalogue-nodes.ts";
 import { command, help, json, option } from "./catalogue-options.ts";
 import { resource } from "./catalogue-resource.ts";
@@ -129,7 +130,7 @@ export const sections: readonly CatalogueSection[] = [
   { title: "Serve", entries: serving },
   {
     title: "Work with the gateway",
-    entries: [...runEntries, schedules, ...blueprintEntries, node, resource, triggers],
+    entries: [...runEntries, schedules, deploy, deployments, ...blueprintEntries, node, resource, triggers],
   },
   { title: "Work with the runtime API", entries: runtimeEntries },
   { title: "On this machine", entries: local },

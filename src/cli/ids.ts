@@ -10,6 +10,7 @@ const kinds = {
   run: { pattern: /^[\w-]{1,128}$/, list: "troupe runs" },
   blueprint: { pattern: /^[a-z0-9][a-z0-9_-]{0,63}$/, list: "troupe blueprint list" },
   schedule: { pattern: /^[\w-]{1,128}$/, list: "troupe schedules" },
+  deployment: { pattern: /^[\w-]{1,128}$/, list: "troupe deployments" },
   volume: { pattern: /^[a-z0-9][a-z0-9._-]{0,63}$/, list: "troupe resource show" },
   operation: { pattern: /^op_[0-9a-z]+$/, list: "troupe operations" },
 } as const;
@@ -17,7 +18,7 @@ const kinds = {
 export type IdKind = keyof typeof kinds;
 
 /** A blueprint may be called job_…, but these may not be mixed up. */
-const mixedUp = ["bundle", "job", "run", "schedule"] as const;
+const mixedUp = ["bundle", "job", "run", "schedule", "deployment"] as const;
 
 /**
  * The id that a command was given as its first word.
