@@ -10,6 +10,11 @@ const turns = (fault: string, search: string, replacement: string): Mutation => 
   tests: ["src/execution/turns.test.ts"],
 });
 
+const simulated = (fault: string, search: string, replacement: string): Mutation => ({
+  ...turns(fault, search, replacement),
+  tests: ["test/simulation/shares.test.ts"],
+});
+
 const pools = (fault: string, search: string, replacement: string): Mutation => ({
   ...turns(fault, search, replacement),
   file: "src/execution/pools.ts",
@@ -78,6 +83,17 @@ export const turnMutations: readonly Mutation[] = [
     "free slots are not granted to a higher priority while a large request waits",
     "if (slots <= pool.available && this.#next(pool)?.request === ticket) {",
     "if (false) {",
+  ),
+  simulated(
+    "a job that is granted its turn has the next one, too",
+    "for (const queue of competitor.queues) queue.line.toEnd(queue);",
+    "",
+  ),
+  simulated("a priority that is passed over does not rise", "this.#passedAtMs ??= nowMs();", ";"),
+  simulated(
+    "a turn has 100 slots, whatever the weight",
+    "competitor.credit += competitor.weight;",
+    "competitor.credit += 100;",
   ),
   cluster(
     "a job keeps its turn while its requests are taken to other nodes",

@@ -155,13 +155,25 @@ export const scheduleKinds = [
   "schedule that is completed",
 ] as const;
 
+/** What happens among jobs that want the same slots. "crash" and "pause" are of all worlds. */
+export const shareKinds = [
+  "crash",
+  "pause",
+  "turn of another job",
+  "higher priority that was preferred",
+  "priority that has risen",
+  "changed priority",
+  "cancelled run",
+] as const;
+
 export type Kind =
   | (typeof kinds)[number]
   | (typeof clusterKinds)[number]
   | (typeof diskKinds)[number]
   | (typeof gatewayKinds)[number]
   | (typeof scheduleKinds)[number]
-  | (typeof deploymentKinds)[number];
+  | (typeof deploymentKinds)[number]
+  | (typeof shareKinds)[number];
 
 const allKinds: readonly Kind[] = [
   ...kinds,
@@ -170,6 +182,7 @@ const allKinds: readonly Kind[] = [
   ...gatewayKinds,
   ...scheduleKinds,
   ...deploymentKinds,
+  ...shareKinds.slice(2),
 ];
 
 export class Counts {

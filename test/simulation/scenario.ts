@@ -15,13 +15,13 @@ import { isTerminal } from "../../src/engine/journal.ts";
 import type { JsonObject, JsonValue } from "../../src/engine/json.ts";
 import { limits } from "../../src/engine/limits.ts";
 import { manifestProblemsText, parseManifest } from "../../src/engine/manifest.ts";
-import { defaultTerms } from "../../src/engine/share.ts";
 import { parse } from "./checker.ts";
 import { randomScenario, type Scenario } from "./graphs.ts";
 import { type Counts, countStored } from "./kinds.ts";
 import { type Acknowledged, judgeMessages, judgeTimeToLive } from "./messages.ts";
 import { People, retriedOf } from "./people.ts";
 import { Random } from "./random.ts";
+import { termsOf } from "./shares.ts";
 import { type History, judgeIdle } from "./waits.ts";
 import { noFaults, World } from "./world.ts";
 
@@ -209,7 +209,7 @@ function submit(world: World, client: Client): void {
       hasOwnPayload: false,
       configurationJson: null,
       trace: null,
-      ...defaultTerms,
+      ...termsOf(jobId),
     })
     .then(
       () => {

@@ -30,8 +30,12 @@ export function resourcesOf(nodeId: string): JsonObject {
   return resources === null ? {} : { resources };
 }
 
-export function simSlots(poolSlots: number, newId: () => string, counts: Counts): PoolSlots {
-  const slots = new PoolSlots({ default: poolSlots }, newId, () => 0, {}, MACHINE);
+export function simSlots(
+  poolSlots: number,
+  newId: () => string,
+  { steadyMs, counts }: { readonly steadyMs: () => number; readonly counts: Counts },
+): PoolSlots {
+  const slots = new PoolSlots({ default: poolSlots }, newId, steadyMs, {}, MACHINE);
   const request = slots.request.bind(slots);
   slots.request = (...asked) => {
     const grant = request(...asked);

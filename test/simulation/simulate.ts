@@ -1,6 +1,6 @@
 // Runs many seeds: `npm run simulate -- --seeds 100000`, or one again: `npm run simulate -- --seed 4711`; with `--disk`
 // on the real store, whose power is cut, with `--nodes` many nodes on one database, with `--gateway` the gateway's half,
-// with `--schedules` schedules, and with `--deployments` deployments. `npm run simulate -- --model` shows clusters of 10 and of 100 nodes instead (model.ts).
+// with `--schedules` schedules, with `--deployments` deployments, and with `--shares` jobs that want the same slots. `npm run simulate -- --model` shows clusters of 10 and of 100 nodes instead (model.ts).
 
 import { parseArgs } from "node:util";
 import { runDeploymentSeed } from "./deployments.ts";
@@ -9,6 +9,7 @@ import { Counts } from "./kinds.ts";
 import { runModel } from "./model.ts";
 import { nodesOf, runSeed } from "./scenario.ts";
 import { runScheduleSeed } from "./schedules.ts";
+import { runSharesSeed } from "./shares.ts";
 
 const { values } = parseArgs({
   options: {
@@ -20,6 +21,7 @@ const { values } = parseArgs({
     gateway: { type: "boolean", default: false },
     schedules: { type: "boolean", default: false },
     deployments: { type: "boolean", default: false },
+    shares: { type: "boolean", default: false },
     model: { type: "boolean", default: false },
     jobs: { type: "string", default: "1000000" },
   },
@@ -37,8 +39,13 @@ const count = values.seed === undefined ? Number(values.seeds) : 1;
 const counts = new Counts();
 const total = { jobs: 0, events: 0 };
 
-const counted = { gateway: runGatewaySeed, schedules: runScheduleSeed, deployments: runDeploymentSeed };
-const countedKind = (["gateway", "schedules", "deployments"] as const).find((one) => values[one]);
+const counted = {
+  gateway: runGatewaySeed,
+  schedules: runScheduleSeed,
+  deployments: runDeploymentSeed,
+  shares: runSharesSeed,
+};
+const countedKind = (["gateway", "schedules", "deployments", "shares"] as const).find((one) => values[one]);
 /** Of a world that counts what happens, and no jobs. */
 const runCounted = countedKind === undefined ? null : counted[countedKind];
 
@@ -60,7 +67,7 @@ for (let seed = from; seed < from + count; seed++) {
   try {
     await simulate(seed);
   } catch (error) {
-    const kind = (["gateway", "schedules", "deployments", "disk", "nodes"] as const).find(
+    const kind = (["gateway", "schedules", "deployments", "shares", "disk", "nodes"] as const).find(
       (one) => values[one],
     );
     const world = kind === undefined ? "" : ` --${kind}`;

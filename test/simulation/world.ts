@@ -144,7 +144,7 @@ export class World {
     // The engine's ports need the process, and the process the engine: the ports ask when they are called.
     const owned = (): Process => process;
     const runner = new SimRunner(this, owned);
-    const slots = simSlots(this.#poolSlots, this.#id, this.counts);
+    const slots = simSlots(this.#poolSlots, this.#id, { steadyMs: clock.steadyMs, counts: this.counts });
     const engine = new Engine({
       owner,
       clock,

@@ -69,9 +69,18 @@ export class EngineHarness {
   #waiting: Waiting[] = [];
   #lives = 0;
   readonly #slotCount: number;
+  readonly #judge: (slots: PoolSlots, steadyMs: () => number) => void;
 
-  constructor(given: { readonly slots?: number; readonly memory?: MemoryJournal } = {}) {
+  constructor(
+    given: {
+      readonly slots?: number;
+      readonly memory?: MemoryJournal;
+      /** Told of the pools of each engine before it has them. */
+      readonly judge?: (slots: PoolSlots, steadyMs: () => number) => void;
+    } = {},
+  ) {
     this.#slotCount = given.slots ?? 2;
+    this.#judge = given.judge ?? (() => {});
     this.memory = given.memory ?? new MemoryJournal();
     this.slots = this.#newSlots();
     this.engine = this.#newEngine();
@@ -82,8 +91,9 @@ export class EngineHarness {
     const slots = new PoolSlots(
       { default: this.#slotCount },
       () => `${this.#lives}-${++n}`,
-      () => 0,
+      () => this.nowMs,
     );
+    this.#judge(slots, () => this.nowMs);
     const { endOfFormer } = this;
     return endOfFormer === null ? slots : Object.assign(slots, { endOfFormer });
   }
