@@ -451,8 +451,15 @@ export type CollectReport = {
   readonly bytes_freed: number;
 };
 
+/** One of them at least. */
 export type ControlRun = {
-  readonly desired_state: DesiredState;
+  readonly desired_state?: DesiredState | undefined;
+
+  /**
+   * Who is granted slots first when several wait; normal, the default. A run that is passed over rises
+   * by one for each minute.
+   */
+  readonly priority?: "low" | "normal" | "high" | undefined;
 };
 
 export type CreateDeployment = {
@@ -3236,11 +3243,11 @@ export interface Operations {
   };
 
   /**
-   * Pause, resume or cancel a run (PATCH /api/v1/runs/{run_id})
+   * Pause, resume or cancel a run, or change its priority (PATCH /api/v1/runs/{run_id})
    *
    * Pausing stops dispatch; a task that is running may finish. Cancelling ends running commands;
-   * external actions already performed are not reversed. Asking for what the run already is changes
-   * nothing.
+   * external actions already performed are not reversed. A new priority is of what waits already, too.
+   * Asking for what the run already is changes nothing.
    */
   readonly controlRun: {
     readonly request: {

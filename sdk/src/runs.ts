@@ -286,13 +286,26 @@ export class RunsResource {
     return this.#transport.value("retryRunDeadLetters", pathOf(runId), options);
   }
 
-  async #control(
+  /** What waits of it for slots has the new priority at once. @throws TroupeProblem `invalid_transition` after the end */
+  prioritize(runId: string, priority: Run["priority"], options: CallOptions = {}): Promise<Run> {
+    return this.#change(runId, { priority }, options);
+  }
+
+  #control(
     runId: string,
     desired_state: "paused" | "running" | "cancelled",
     options: CallOptions,
   ): Promise<Run> {
+    return this.#change(runId, { desired_state }, options);
+  }
+
+  async #change(
+    runId: string,
+    body: { readonly desired_state?: Run["desired_state"]; readonly priority?: Run["priority"] },
+    options: CallOptions,
+  ): Promise<Run> {
     // Asking for what the run already is changes nothing.
-    const request = { ...pathOf(runId), body: { desired_state } };
+    const request = { ...pathOf(runId), body };
     return (await this.#transport.json("controlRun", request, { ...options, repeat: "always" })).value;
   }
 }

@@ -181,6 +181,12 @@ export const runs: CommandGroup = {
     }),
     ...steering("run"),
     command({
+      usage: "runs prioritize <run-id> <priority>",
+      summary: "Give a run another priority: low, normal or high. What waits of it has it at once.",
+      options: remote,
+      load: withServer(async () => (await import("./runs.ts")).prioritize),
+    }),
+    command({
       usage: "runs events <run-id>",
       summary: "Print a run's history, oldest first.",
       options: [follow, ...streamed],

@@ -1,8 +1,8 @@
 // `troupe runs …`: list, start, show and wait for runs.
 
 import type { Run, RunStatus } from "../../sdk/src/index.ts";
-import { priorities } from "../engine/share.ts";
-import { printAnswer } from "./command.ts";
+import { isPriority, priorities } from "../engine/share.ts";
+import { printAnswer, UsageError } from "./command.ts";
 import { checkedId, idOf } from "./ids.ts";
 import { readObject } from "./input.ts";
 import { limitOf, oneOf, printList } from "./lists.ts";
@@ -57,6 +57,14 @@ export async function start(call: ServerCall): Promise<number> {
   if (!watches) return started(call, run.run_id, run);
   if (!call.flag("json")) call.terminal.print(`Run ${cleanText(run.run_id)}`);
   return watchRun(call, gatewayRun(call, run.run_id));
+}
+
+export async function prioritize(call: ServerCall): Promise<number> {
+  const [, word = ""] = call.words;
+  if (!isPriority(word))
+    throw new UsageError(`${JSON.stringify(cleanText(word))} is not one of ${priorities.join(", ")}.`);
+  const run = await call.client.runs.prioritize(idOf(call, "run"), word);
+  return printAnswer(call, run, () => cleanText(`${run.run_id} ${run.status}, ${run.priority}`));
 }
 
 export async function show(call: ServerCall): Promise<number> {

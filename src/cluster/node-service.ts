@@ -181,6 +181,10 @@ async function asked(engine: JobControl, jobId: string, action: ControlAction): 
       const answer = await engine[action.kind](jobId);
       return answer.kind === "done" ? { kind: "changed", status: answer.status } : { kind: "not_held" };
     }
+    case "prioritize": {
+      const answer = await engine.prioritize(jobId, action.priority);
+      return answer.kind === "done" ? { kind: "changed", status: answer.status } : { kind: "not_held" };
+    }
     case "deliver": {
       const answer = await engine.deliver(jobId, action.message);
       return answer.kind === "not_open" ? { kind: "not_held" } : answer;

@@ -49,6 +49,7 @@ const calls: readonly (readonly [
   ["cancel", (control) => control.cancel("j"), [{ kind: "done", status: "cancelled" }]],
   ["pause", (control) => control.pause("j"), [{ kind: "done", status: "paused" }]],
   ["resume", (control) => control.resume("j"), [{ kind: "done", status: "running" }]],
+  ["prioritize", (control) => control.prioritize("j", "high"), [{ kind: "done", status: "queued" }]],
   [
     "deliver",
     (control) => control.deliver("j", message),

@@ -17,6 +17,7 @@ import type {
   JobControl,
   RetryAnswer,
 } from "../engine/job-control.ts";
+import type { Priority } from "../engine/share.ts";
 import {
   actionToWire,
   type ControlAction,
@@ -66,6 +67,11 @@ export class RemoteControl implements JobControl {
 
   resume(jobId: string): Promise<ControlAnswer> {
     return this.#ask(jobId, (engine) => engine.resume(jobId), { kind: "resume" }, changed);
+  }
+
+  prioritize(jobId: string, priority: Priority): Promise<ControlAnswer> {
+    const here = (engine: JobControl) => engine.prioritize(jobId, priority);
+    return this.#ask(jobId, here, { kind: "prioritize", priority }, changed);
   }
 
   deliver(jobId: string, message: ExternalMessage): Promise<DeliverAnswer> {

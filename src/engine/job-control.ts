@@ -4,6 +4,7 @@
 import type { Answered, PersonsAnswer } from "./job/human-answers.ts";
 import type { Letter } from "./job/messages.ts";
 import type { JsonValue } from "./json.ts";
+import type { Priority } from "./share.ts";
 
 export interface ExternalMessage {
   readonly agentId: string;
@@ -35,6 +36,8 @@ export interface JobControl {
   cancel(jobId: string): Promise<ControlAnswer>;
   pause(jobId: string): Promise<ControlAnswer>;
   resume(jobId: string): Promise<ControlAnswer>;
+  /** What waits for slots waits with this priority from now on. */
+  prioritize(jobId: string, priority: Priority): Promise<ControlAnswer>;
   /** Sends a message from outside to one agent. */
   deliver(jobId: string, message: ExternalMessage): Promise<DeliverAnswer>;
   /**

@@ -24,6 +24,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { FailureCode } from "../engine/failure-catalogue.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import type { JsonObject } from "../engine/json.ts";
+import type { Priority } from "../engine/share.ts";
 import type { KeyedMutex } from "../lib/async.ts";
 import { isUnavailable, WorkQueue } from "../operations/work-queue.ts";
 import { withInputs } from "./inputs.ts";
@@ -45,7 +46,7 @@ const STRAYED_MS = 5_000;
 
 export interface LauncherParts extends PreparationQueueParts {
   readonly engine: Pick<Engine, "submit">;
-  readonly control: Pick<JobControl, "cancel" | "pause" | "resume">;
+  readonly control: Pick<JobControl, "cancel" | "pause" | "resume" | "prioritize">;
   readonly ends: RunEnds;
   /** Shared with those who control runs. */
   readonly turns: KeyedMutex;
@@ -161,6 +162,27 @@ export class Launcher {
     if (desiredState === "cancelled") this.#preparations.drop(runId);
     if (desiredState === "running") this.enqueue(runId);
     return true;
+  }
+
+  /**
+   * Gives a run another priority. To be called in the run's turn.
+   *
+   * @returns as `bring`
+   * @throws EngineUnavailable, JournalUnavailable
+   */
+  async prioritize(
+    run: Pick<OpenRun, "runId" | "runtimeJobId" | "launched">,
+    priority: Priority,
+  ): Promise<boolean> {
+    const { control, records } = this.#parts;
+    const { runId, runtimeJobId, launched } = run;
+    if (launched) return (await control.prioritize(runtimeJobId, priority)).kind === "done";
+    const isLaunched = await records.write(async (writes) => {
+      await writes.setPriority(runId, priority);
+      return (await writes.run(runId))?.launched ?? false;
+    });
+    // Another program has launched it since it was read.
+    return isLaunched ? this.prioritize({ ...run, launched: true }, priority) : true;
   }
 
   /** Of a run that is not launched. @returns whether it was launched all the same */

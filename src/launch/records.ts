@@ -270,6 +270,8 @@ export interface GatewayWrites extends Pick<GatewayRecords, "job" | "run"> {
   /** Of all runs of a job that have not ended. */
   setDesiredStates(jobId: string, desired: DesiredState, nowMs: number): Promise<void>;
   setDesiredState(runId: string, desired: DesiredState, nowMs: number): Promise<void>;
+  /** For a run that is not launched; of others the runtime's job has it. */
+  setPriority(runId: string, priority: Priority): Promise<void>;
   /** For a run that is not launched: pending <-> paused, or what it is waiting for; and who launches it. */
   setWaiting(
     runId: string,

@@ -150,6 +150,22 @@ export class Runs {
   }
 
   /**
+   * Gives a run another priority: what waits of it for slots has it at once.
+   *
+   * @throws DomainError `run_not_found`; `invalid_transition` when it has ended; EngineUnavailable
+   */
+  prioritize(runId: string, priority: Priority): Promise<RunRecord> {
+    return this.#parts.turns.run(runId, async () => {
+      const run = await this.#find(runId);
+      if (isTerminal(run.status)) throw hasEnded(run);
+      if (await this.#parts.launcher.prioritize(run, priority)) return { ...run, priority };
+      const now = await this.#find(runId);
+      if (isTerminal(now.status)) throw hasEnded(now);
+      throw new EngineUnavailable(`Run ${runId} is still being recovered after a restart.`, false);
+    });
+  }
+
+  /**
    * Asks the same of every run of a job that has not ended. To be called in a transaction; after its commit the runs
    * come to it by `settle`, or by the next start.
    *
@@ -223,6 +239,10 @@ function invalidTransition(run: RunRecord, desired: DesiredState): DomainError {
     "invalid_transition",
     `Run ${run.runId} is ${run.status}, which is final: it cannot become ${desired}. Start a new run instead.`,
   );
+}
+
+function hasEnded({ runId, status }: RunRecord): DomainError {
+  return new DomainError("invalid_transition", `Run ${runId} is ${status}: it waits for nothing any more.`);
 }
 
 function nothingToControl(jobId: string, desired: DesiredState): DomainError {

@@ -130,6 +130,28 @@ test("jobs take turns by their weights, which can be changed", async () => {
   for (const run of runs) assert.equal((await ended(program, run)).run.status, "completed");
 });
 
+test("a run that waits is given another priority, which is of its commands at once and is kept", async () => {
+  const slot = await holdSlot("changes");
+  const start = async (name: string, body: JsonObject) => {
+    const runId = await startRun(program, await createJob(program, slot.writes(name)), body);
+    await isQueued(runId);
+    return runId;
+  };
+  await start("first", {});
+  const late = await start("late", { priority: "low" });
+  const paused = await start("paused", {});
+  const change = (runId: string, body: JsonObject) => ask(program, "PATCH", `/runs/${runId}`, { body });
+  assert.equal((await change(paused, { desired_state: "paused", priority: "low" })).body.priority, "low");
+  const { status, body } = await change(late, { priority: "high" });
+  assert.deepEqual([status, body.priority, body.status], [200, "high", "queued"]);
+  assert.equal((await call(program, "GET", `/runs/${late}`)).priority, "high");
+  assert.equal((await change(paused, { desired_state: "running" })).body.priority, "low");
+  assert.equal(await slot.orderOf(3), "late first paused");
+  await ended(program, paused);
+  assertProblem(await change(paused, { priority: "high" }), 409, "invalid_transition");
+  assertProblem(await change("run_none", { priority: "high" }), 404, "run_not_found");
+});
+
 test("what is no priority and no weight is refused, by the field", async () => {
   const jobId = await createJob(program, graph("refused", [executor("a", ["true"])]));
   const run = await ask(program, "POST", `/jobs/${jobId}/runs`, { body: { priority: 1 } });

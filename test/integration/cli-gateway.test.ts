@@ -206,7 +206,7 @@ describe("with a gateway that is up", () => {
     assert.ok(!shown.includes("swordfish"));
     const nothing = await troupe("jobs", "update", jobId).ended;
     assert.equal(nothing.code, 2);
-    assert.match(nothing.err, /Give --name NAME, --config FILE, or both/);
+    assert.match(nothing.err, /Give --name NAME, --config FILE or --weight N/);
     const runId = (await done("runs", "start", jobId)).trim();
     await happens(program, runId, "sandbox_job_started");
     const open = await json("jobs", "--open");

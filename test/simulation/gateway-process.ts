@@ -270,6 +270,7 @@ export class GatewayProcess {
       cancel: (jobId) => this.#ask(jobId, (engine) => engine.cancel(jobId)),
       pause: (jobId) => this.#ask(jobId, (engine) => engine.pause(jobId)),
       resume: (jobId) => this.#ask(jobId, (engine) => engine.resume(jobId)),
+      prioritize: (jobId, priority) => this.#ask(jobId, (engine) => engine.prioritize(jobId, priority)),
     };
   }
 

@@ -33,6 +33,7 @@ export class PlayedEngine implements JobControl {
   cancel = (jobId: string) => this.#play<never>("cancel", jobId);
   pause = (jobId: string) => this.#play<never>("pause", jobId);
   resume = (jobId: string) => this.#play<never>("resume", jobId);
+  prioritize = (jobId: string, priority: unknown) => this.#play<never>("prioritize", jobId, priority);
   deliver = (jobId: string, message: unknown) => this.#play<never>("deliver", jobId, message);
   answerHuman = (jobId: string, given: unknown) => this.#play<never>("answerHuman", jobId, given);
   retryDeadLetters = (jobId: string, letters: unknown) =>

@@ -28,6 +28,7 @@ const seq = fc.nat({ max: Number.MAX_SAFE_INTEGER });
 
 const action: fc.Arbitrary<ControlAction> = fc.oneof(
   record({ kind: fc.constantFrom("cancel", "pause", "resume") }),
+  record({ kind: fc.constant("prioritize"), priority: fc.constantFrom("low", "normal", "high") }),
   record({
     kind: fc.constant("deliver" as const),
     message: record({

@@ -10,6 +10,7 @@ import type { ExternalMessage } from "../../engine/job-control.ts";
 import type { HumanRequest } from "../../engine/journal.ts";
 import type { JsonValue } from "../../engine/json.ts";
 import type { Envelope } from "../../engine/message.ts";
+import { isPriority, type Priority } from "../../engine/share.ts";
 import {
   AnswerHumanSchema,
   CancelSchema,
@@ -23,6 +24,7 @@ import {
   HumanRequestSchema,
   NotHeldSchema,
   PauseSchema,
+  PrioritizeSchema,
   ResumeSchema,
   RetriedSchema,
   RetryDeadLettersSchema,
@@ -35,6 +37,7 @@ import {
 
 export type ControlAction =
   | { readonly kind: "cancel" | "pause" | "resume" }
+  | { readonly kind: "prioritize"; readonly priority: Priority }
   | { readonly kind: "deliver"; readonly message: ExternalMessage }
   | { readonly kind: "answer_human"; readonly given: PersonsAnswer }
   | { readonly kind: "retry_dead_letters"; readonly letters: readonly Letter[] };
@@ -69,6 +72,8 @@ export function actionToWire(action: ControlAction): ControlRequest["action"] {
       return { case: "pause", value: create(PauseSchema) };
     case "resume":
       return { case: "resume", value: create(ResumeSchema) };
+    case "prioritize":
+      return { case: "prioritize", value: create(PrioritizeSchema, { priority: action.priority }) };
     case "deliver": {
       const { agentId, type, body, correlationId, ttlMs } = action.message;
       const value = create(DeliverSchema, {
@@ -113,6 +118,11 @@ export function actionFromWire(action: ControlRequest["action"]): ControlAction 
     case "pause":
     case "resume":
       return { kind: action.case };
+    case "prioritize": {
+      const { priority } = action.value;
+      if (!isPriority(priority)) throw new WireProblem(`There is no priority ${JSON.stringify(priority)}.`);
+      return { kind: "prioritize", priority };
+    }
     case "deliver": {
       const { agentId, type, bodyJson, correlationId, ttlMs } = action.value;
       const message = {

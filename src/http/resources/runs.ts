@@ -3,19 +3,20 @@
 import type { FastifyInstance } from "fastify";
 import type { GatewayRecords, RunRecord } from "../../launch/records.ts";
 import type { Runs } from "../../launch/runs.ts";
+import { DomainError } from "../../lib/domain-error.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { addRoutes, get, patch } from "../core/route.ts";
 import { type Static, Type } from "../core/type.ts";
 import { findJob, findRun } from "./find-run.ts";
 import { type List, type PageParts, sendJson, sendPage } from "./lists.ts";
 import { DesiredState, RunSchema, RunSummarySchema, renderRun } from "./run-view.ts";
-import { pageOf, pageQuery, RunStatus } from "./schemas.ts";
+import { Priority, pageOf, pageQuery, RunStatus } from "./schemas.ts";
 
 const RunPageSchema = pageOf(RunSchema, "runs, newest first");
 
 const ControlRunBody = Type.Input(
-  { desired_state: DesiredState },
-  { required: ["desired_state"], examples: [{ desired_state: "paused" }] },
+  { desired_state: DesiredState, priority: Priority },
+  { description: "One of them at least.", examples: [{ desired_state: "paused" }] },
 );
 
 const JobRunsQuery = Type.Input({ status: RunStatus, ...pageQuery });
@@ -74,17 +75,28 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
     }),
     patch("/runs/:run_id", {
       operationId: "controlRun",
-      summary: "Pause, resume or cancel a run",
+      summary: "Pause, resume or cancel a run, or change its priority",
       description:
-        "Pausing stops dispatch; a task that is running may finish. Cancelling ends running commands; external actions already performed are not reversed. Asking for what the run already is changes nothing.",
+        "Pausing stops dispatch; a task that is running may finish. Cancelling ends running commands; external actions already performed are not reversed. A new priority is of what waits already, too. Asking for what the run already is changes nothing.",
       body: ControlRunBody,
       answers: { 200: RunSchema },
       problems: ["invalid_transition"],
-      handle: async (request, reply) =>
-        sendJson(reply, shown(await runs.control(request.params.run_id, request.body.desired_state))),
+      handle: async (request, reply) => {
+        const { run_id: runId } = request.params;
+        const { desired_state: desired, priority } = request.body;
+        const prioritized = priority === undefined ? null : await runs.prioritize(runId, priority);
+        const controlled = desired === undefined ? prioritized : await runs.control(runId, desired);
+        if (controlled === null) throw nothingAsked();
+        return sendJson(reply, shown(controlled));
+      },
     }),
   ]);
 }
+
+const nothingAsked = () =>
+  new DomainError("validation_failed", "The request asks for nothing.", [
+    { path: "/desired_state", code: "required", message: "this or priority must be given" },
+  ]);
 
 /** Newest first. */
 function runsOf(

@@ -105,6 +105,23 @@ function waitingContract(test: ContractTest): void {
     assert.deepEqual([pending?.status, pending?.label], ["pending", null]);
   });
 
+  test("a waiting run can be given another priority; a launched one has that of its runtime job", async (under) => {
+    const { records, journal } = under;
+    await withJobs(under, job(1));
+    await withRuns(under, run(1, "job_0001"));
+    const priority = async () => (await records.run("run_0001"))?.priority;
+    const setLow = () => records.write((writes) => writes.setPriority("run_0001", "low"));
+    assert.equal(await priority(), "high");
+    await setLow();
+    assert.equal(await priority(), "low");
+    const first = launch(run(1, "job_0001"));
+    await journal.commit([{ ...first, insert: { ...first.insert!, priority: "low" } }]);
+    assert.equal(await priority(), "low");
+    await journal.commit([advance(run(1, "job_0001"), 1, {}, { priority: "normal" })]);
+    await setLow();
+    assert.equal(await priority(), "normal");
+  });
+
   test("a waiting run has a label, set at its creation or later, whatever its status; a launched one has none", async (under) => {
     const { records, journal } = under;
     await withJobs(under, job(1));

@@ -5,6 +5,7 @@
 // condition of a partial index is a literal (`sql.lit`), because SQLite chooses the index before it sees parameters.
 
 import { type ExpressionBuilder, type InferResult, sql, type Transaction } from "kysely";
+import type { Priority } from "../../engine/share.ts";
 import type { AgentEnds } from "../../engine/tally.ts";
 import type {
   GatewayRecords,
@@ -121,6 +122,7 @@ const runs = (db: Db) =>
       "j.result_json",
       "j.failure_json as job_failure_json",
       "j.updated_at as job_updated_at",
+      "j.priority as job_priority",
     ])
     .select((eb) => [
       eb
@@ -140,6 +142,7 @@ function toRun(row: RunRow): RunRecord {
   const agentEnds = endsOf(row, launched);
   return {
     ...newRunColumns.toRecord(row),
+    priority: (row.job_priority ?? row.priority) as Priority,
     ...summaryColumns.toRecord(row),
     trigger: triggerColumns.toRecord(row),
     launched,
@@ -413,6 +416,10 @@ export function runWrites(db: Transaction<Schema>) {
     },
 
     openRuns: (jobId) => openRunsOfJob.all(db, jobId),
+
+    async setPriority(runId, priority) {
+      await waiting(runId).set({ priority }).execute();
+    },
 
     tellEnd: async (runId) => (await tellEnd(db, runId)) > 0,
 

@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file svc/node/v1/node.proto.
  */
 export const file_svc_node_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("ChZzdmMvbm9kZS92MS9ub2RlLnByb3RvEgtzdmMubm9kZS52MSIPCg1TdGF0dXNSZXF1ZXN0IkMKDlN0YXR1c1Jlc3BvbnNlEg0KBW93bmVyGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJb3Blbl9qb2JzGAMgASgEIsQCCg5Db250cm9sUmVxdWVzdBINCgVvd25lchgBIAEoCRIOCgZqb2JfaWQYAiABKAkSJQoGY2FuY2VsGAMgASgLMhMuc3ZjLm5vZGUudjEuQ2FuY2VsSAASIwoFcGF1c2UYBCABKAsyEi5zdmMubm9kZS52MS5QYXVzZUgAEiUKBnJlc3VtZRgFIAEoCzITLnN2Yy5ub2RlLnYxLlJlc3VtZUgAEicKB2RlbGl2ZXIYBiABKAsyFC5zdmMubm9kZS52MS5EZWxpdmVySAASMAoMYW5zd2VyX2h1bWFuGAcgASgLMhguc3ZjLm5vZGUudjEuQW5zd2VySHVtYW5IABI7ChJyZXRyeV9kZWFkX2xldHRlcnMYCCABKAsyHS5zdmMubm9kZS52MS5SZXRyeURlYWRMZXR0ZXJzSABCCAoGYWN0aW9uIggKBkNhbmNlbCIHCgVQYXVzZSIICgZSZXN1bWUijAEKB0RlbGl2ZXISEAoIYWdlbnRfaWQYASABKAkSDAoEdHlwZRgCIAEoCRIRCglib2R5X2pzb24YAyABKAkSGwoOY29ycmVsYXRpb25faWQYBCABKAlIAIgBARITCgZ0dGxfbXMYBSABKAFIAYgBAUIRCg9fY29ycmVsYXRpb25faWRCCQoHX3R0bF9tcyKOAQoLQW5zd2VySHVtYW4SEgoKcmVxdWVzdF9pZBgBIAEoCRIQCghkZWNpc2lvbhgCIAEoCRIUCgdjb21tZW50GAMgASgJSACIAQESFgoJZGF0YV9qc29uGAQgASgJSAGIAQESEQoJcHJpbmNpcGFsGAUgASgJQgoKCF9jb21tZW50QgwKCl9kYXRhX2pzb24iPAoQUmV0cnlEZWFkTGV0dGVycxIoCgdsZXR0ZXJzGAEgAygLMhcuc3ZjLm5vZGUudjEuRGVhZExldHRlciJeCgpEZWFkTGV0dGVyEhYKDmRlYWRfbGV0dGVyX2lkGAEgASgJEhUKCGFnZW50X2lkGAIgASgJSACIAQESFAoMbWVzc2FnZV9qc29uGAMgASgJQgsKCV9hZ2VudF9pZCL0AwoPQ29udHJvbFJlc3BvbnNlEigKCG5vdF9oZWxkGAEgASgLMhQuc3ZjLm5vZGUudjEuTm90SGVsZEgAEicKB2NoYW5nZWQYAiABKAsyFC5zdmMubm9kZS52MS5DaGFuZ2VkSAASKwoJZGVsaXZlcmVkGAMgASgLMhYuc3ZjLm5vZGUudjEuRGVsaXZlcmVkSAASMgoNdW5rbm93bl9hZ2VudBgEIAEoCzIZLnN2Yy5ub2RlLnYxLlVua25vd25BZ2VudEgAEi0KCGFuc3dlcmVkGAUgASgLMhkuc3ZjLm5vZGUudjEuSHVtYW5SZXF1ZXN0SAASMwoOYWxyZWFkeV9jbG9zZWQYBiABKAsyGS5zdmMubm9kZS52MS5IdW1hblJlcXVlc3RIABI2Cg91bmtub3duX3JlcXVlc3QYByABKAsyGy5zdmMubm9kZS52MS5Vbmtub3duUmVxdWVzdEgAEicKB3JldHJpZWQYCCABKAsyFC5zdmMubm9kZS52MS5SZXRyaWVkSAASLwoLdW5hdmFpbGFibGUYCSABKAsyGC5zdmMubm9kZS52MS5VbmF2YWlsYWJsZUgAEi0KCnVud3JpdGFibGUYCiABKAsyFy5zdmMubm9kZS52MS5VbndyaXRhYmxlSABCCAoGcmVzdWx0IgkKB05vdEhlbGQiGQoHQ2hhbmdlZBIOCgZzdGF0dXMYASABKAkiHwoJRGVsaXZlcmVkEhIKCm1lc3NhZ2VfaWQYASABKAkiDgoMVW5rbm93bkFnZW50IhAKDlVua25vd25SZXF1ZXN0IiIKB1JldHJpZWQSFwoPZGVhZF9sZXR0ZXJfaWRzGAEgAygJIjEKC1VuYXZhaWxhYmxlEg8KB21lc3NhZ2UYASABKAkSEQoJbWF5X3JldHJ5GAIgASgIIh0KClVud3JpdGFibGUSDwoHbWVzc2FnZRgBIAEoCSLZAgoMSHVtYW5SZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSEQoJZXZlbnRfc2VxGAIgASgEEhAKCGFnZW50X2lkGAMgASgJEhUKCHRhc2tfc2VxGAQgASgESACIAQESDgoGcHJvbXB0GAUgASgJEhkKEWFsbG93ZWRfZGVjaXNpb25zGAYgAygJEhsKDmRlZmF1bHRfYWN0aW9uGAcgASgJSAGIAQESDgoGc3RhdHVzGAggASgJEhUKDWNyZWF0ZWRfYXRfbXMYCSABKAESGgoNZXhwaXJlc19hdF9tcxgKIAEoAUgCiAEBEi8KCHJlc3BvbnNlGAsgASgLMhguc3ZjLm5vZGUudjEuSHVtYW5BbnN3ZXJIA4gBAUILCglfdGFza19zZXFCEQoPX2RlZmF1bHRfYWN0aW9uQhAKDl9leHBpcmVzX2F0X21zQgsKCV9yZXNwb25zZSKmAQoLSHVtYW5BbnN3ZXISEAoIZGVjaXNpb24YASABKAkSFAoHY29tbWVudBgCIAEoCUgAiAEBEhYKCWRhdGFfanNvbhgDIAEoCUgBiAEBEhYKCXByaW5jaXBhbBgEIAEoCUgCiAEBEhcKD3Jlc3BvbmRlZF9hdF9tcxgFIAEoAUIKCghfY29tbWVudEIMCgpfZGF0YV9qc29uQgwKCl9wcmluY2lwYWwiLQoMV2F0Y2hSZXF1ZXN0Eg0KBW93bmVyGAEgASgJEg4KBmpvYl9pZBgCIAEoCSJDCg1XYXRjaFJlc3BvbnNlEhMKC3Rocm91Z2hfc2VxGAEgASgEEg0KBWxpbmVzGAIgAygJEg4KBmlzX2VuZBgDIAEoCCItCgxUYXNrc1JlcXVlc3QSDAoEcGFydBgBIAEoCRIPCgdpc19sYXN0GAIgASgIIi4KDVRhc2tzUmVzcG9uc2USDAoEcGFydBgBIAEoCRIPCgdpc19sYXN0GAIgASgIIi4KEUZldGNoQnl0ZXNSZXF1ZXN0EgwKBGtpbmQYASABKAkSCwoDa2V5GAIgASgJIn0KEkZldGNoQnl0ZXNSZXNwb25zZRIoCgViZWdpbhgBIAEoCzIXLnN2Yy5ub2RlLnYxLkJ5dGVzQmVnaW5IABIPCgVjaHVuaxgCIAEoDEgAEiQKA2VuZBgDIAEoCzIVLnN2Yy5ub2RlLnYxLkJ5dGVzRW5kSABCBgoEcGFydCIgCgpCeXRlc0JlZ2luEhIKCm1hZGVfYXRfbXMYASABKAEiGgoIQnl0ZXNFbmQSDgoGc2hhMjU2GAEgASgJIi8KEExpc3RCeXRlc1JlcXVlc3QSDAoEa2luZBgBIAEoCRINCgViZWxvdxgCIAEoCSI9ChFMaXN0Qnl0ZXNSZXNwb25zZRIoCgZsaXN0ZWQYASADKAsyGC5zdmMubm9kZS52MS5MaXN0ZWRCeXRlcyIuCgtMaXN0ZWRCeXRlcxILCgNrZXkYASABKAkSEgoKbWFkZV9hdF9tcxgCIAEoASKJAgoTTGlzdFNlcnZpY2VzUmVxdWVzdBINCgVsaW1pdBgBIAEoDRItCgVhZnRlchgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNlcnZpY2VQbGFjZUgAiAEBEhEKBG5hbWUYAyABKAlIAYgBARIMCgR0YWdzGAQgAygJEhMKBnN0YXR1cxgFIAEoCUgCiAEBEhMKBnJ1bl9pZBgGIAEoCUgDiAEBEhIKCmlzX2NoZWNrZWQYByABKAgSGgoNZGVmaW5pdGlvbl9pZBgIIAEoCUgEiAEBQggKBl9hZnRlckIHCgVfbmFtZUIJCgdfc3RhdHVzQgkKB19ydW5faWRCEAoOX2RlZmluaXRpb25faWQiMAoMU2VydmljZVBsYWNlEgwKBG5hbWUYASABKAkSEgoKc2VydmljZV9pZBgCIAEoCSI9ChRMaXN0U2VydmljZXNSZXNwb25zZRIlCgdzZXJ2aWNlGAEgASgLMhQuc3ZjLm5vZGUudjEuU2VydmljZSJaChJGaW5kU2VydmljZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIMCgR0YWdzGAIgAygJEhYKDmZyb21fZWxzZXdoZXJlGAMgASgIEhAKCGxlZnRfb3V0GAQgAygJIrcBChNGaW5kU2VydmljZVJlc3BvbnNlEicKB3Bhc3NpbmcYASABKAsyFC5zdmMubm9kZS52MS5TZXJ2aWNlSAASFQoLbm90X3Bhc3NpbmcYAiABKAlIABIvCgxvdXRfb2ZfcmVhY2gYAyABKAsyFy5zdmMubm9kZS52MS5PdXRPZlJlYWNoSAASJgoEbm9uZRgEIAEoCzIWLnN2Yy5ub2RlLnYxLk5vU2VydmljZUgAQgcKBWZvdW5kIgwKCk91dE9mUmVhY2giHwoJTm9TZXJ2aWNlEhIKCmhhc19vdGhlcnMYASABKAgiowMKB1NlcnZpY2USEgoKc2VydmljZV9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEg4KBnN0YXR1cxgDIAEoCRIMCgR0YWdzGAQgAygJEhEKCW1ldGFfanNvbhgFIAEoCRIPCgdhZGRyZXNzGAYgASgJEhEKBHBvcnQYByABKA1IAIgBARIXCgpwdWJsaWNfdXJsGAggASgJSAGIAQESDgoGam9iX2lkGAkgASgJEg4KBnJ1bl9pZBgKIAEoCRIaCg1kZWZpbml0aW9uX2lkGAsgASgJSAKIAQESFQoIYWdlbnRfaWQYDCABKAlIA4gBARIMCgRub2RlGA0gASgJEikKBmNoZWNrcxgOIAMoCzIZLnN2Yy5ub2RlLnYxLlNlcnZpY2VDaGVjaxIYChByZWdpc3RlcmVkX2F0X21zGA8gASgBEhUKDXVwZGF0ZWRfYXRfbXMYECABKAESFAoMYXNrc19mb3Jfa2V5GBEgASgIQgcKBV9wb3J0Qg0KC19wdWJsaWNfdXJsQhAKDl9kZWZpbml0aW9uX2lkQgsKCV9hZ2VudF9pZCKKAQoMU2VydmljZUNoZWNrEgwKBG5hbWUYASABKAkSDAoEa2luZBgCIAEoCRIOCgZzdGF0dXMYAyABKAkSEAoIZmFpbHVyZXMYBCABKA0SDgoGb3V0cHV0GAUgASgJEhoKDWNoZWNrZWRfYXRfbXMYBiABKAFIAIgBAUIQCg5fY2hlY2tlZF9hdF9tcyIwChBSZWNvbmNpbGVSZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSCwoDZml4GAIgASgIIlMKEVJlY29uY2lsZVJlc3BvbnNlEiwKC2RpZmZlcmVuY2VzGAEgAygLMhcuc3ZjLm5vZGUudjEuRGlmZmVyZW5jZRIQCghoYXNfbW9yZRgCIAEoCCJWCgpEaWZmZXJlbmNlEgwKBGtpbmQYASABKAkSDQoFd2hlcmUYAiABKAkSDAoEd2hhdBgDIAEoCRILCgNmaXgYBCABKAkSEAoIaXNfZml4ZWQYBSABKAgiRAoOV2VsY29tZVJlcXVlc3QSDwoHbm9kZV9pZBgBIAEoCRISCgpqb2luZXJfa2V5GAIgASgMEg0KBXByb29mGAMgASgMIjYKD1dlbGNvbWVSZXNwb25zZRITCgtjbHVzdGVyX2tleRgBIAEoDBIOCgZzZWFsZWQYAiABKAwy9AUKC05vZGVTZXJ2aWNlEkEKBlN0YXR1cxIaLnN2Yy5ub2RlLnYxLlN0YXR1c1JlcXVlc3QaGy5zdmMubm9kZS52MS5TdGF0dXNSZXNwb25zZRJECgdDb250cm9sEhsuc3ZjLm5vZGUudjEuQ29udHJvbFJlcXVlc3QaHC5zdmMubm9kZS52MS5Db250cm9sUmVzcG9uc2USQAoFV2F0Y2gSGS5zdmMubm9kZS52MS5XYXRjaFJlcXVlc3QaGi5zdmMubm9kZS52MS5XYXRjaFJlc3BvbnNlMAESQgoFVGFza3MSGS5zdmMubm9kZS52MS5UYXNrc1JlcXVlc3QaGi5zdmMubm9kZS52MS5UYXNrc1Jlc3BvbnNlKAEwARJPCgpGZXRjaEJ5dGVzEh4uc3ZjLm5vZGUudjEuRmV0Y2hCeXRlc1JlcXVlc3QaHy5zdmMubm9kZS52MS5GZXRjaEJ5dGVzUmVzcG9uc2UwARJKCglMaXN0Qnl0ZXMSHS5zdmMubm9kZS52MS5MaXN0Qnl0ZXNSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuTGlzdEJ5dGVzUmVzcG9uc2USVQoMTGlzdFNlcnZpY2VzEiAuc3ZjLm5vZGUudjEuTGlzdFNlcnZpY2VzUmVxdWVzdBohLnN2Yy5ub2RlLnYxLkxpc3RTZXJ2aWNlc1Jlc3BvbnNlMAESUAoLRmluZFNlcnZpY2USHy5zdmMubm9kZS52MS5GaW5kU2VydmljZVJlcXVlc3QaIC5zdmMubm9kZS52MS5GaW5kU2VydmljZVJlc3BvbnNlEkoKCVJlY29uY2lsZRIdLnN2Yy5ub2RlLnYxLlJlY29uY2lsZVJlcXVlc3QaHi5zdmMubm9kZS52MS5SZWNvbmNpbGVSZXNwb25zZRJECgdXZWxjb21lEhsuc3ZjLm5vZGUudjEuV2VsY29tZVJlcXVlc3QaHC5zdmMubm9kZS52MS5XZWxjb21lUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("ChZzdmMvbm9kZS92MS9ub2RlLnByb3RvEgtzdmMubm9kZS52MSIPCg1TdGF0dXNSZXF1ZXN0IkMKDlN0YXR1c1Jlc3BvbnNlEg0KBW93bmVyGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJb3Blbl9qb2JzGAMgASgEIvMCCg5Db250cm9sUmVxdWVzdBINCgVvd25lchgBIAEoCRIOCgZqb2JfaWQYAiABKAkSJQoGY2FuY2VsGAMgASgLMhMuc3ZjLm5vZGUudjEuQ2FuY2VsSAASIwoFcGF1c2UYBCABKAsyEi5zdmMubm9kZS52MS5QYXVzZUgAEiUKBnJlc3VtZRgFIAEoCzITLnN2Yy5ub2RlLnYxLlJlc3VtZUgAEicKB2RlbGl2ZXIYBiABKAsyFC5zdmMubm9kZS52MS5EZWxpdmVySAASMAoMYW5zd2VyX2h1bWFuGAcgASgLMhguc3ZjLm5vZGUudjEuQW5zd2VySHVtYW5IABI7ChJyZXRyeV9kZWFkX2xldHRlcnMYCCABKAsyHS5zdmMubm9kZS52MS5SZXRyeURlYWRMZXR0ZXJzSAASLQoKcHJpb3JpdGl6ZRgJIAEoCzIXLnN2Yy5ub2RlLnYxLlByaW9yaXRpemVIAEIICgZhY3Rpb24iCAoGQ2FuY2VsIgcKBVBhdXNlIggKBlJlc3VtZSIeCgpQcmlvcml0aXplEhAKCHByaW9yaXR5GAEgASgJIowBCgdEZWxpdmVyEhAKCGFnZW50X2lkGAEgASgJEgwKBHR5cGUYAiABKAkSEQoJYm9keV9qc29uGAMgASgJEhsKDmNvcnJlbGF0aW9uX2lkGAQgASgJSACIAQESEwoGdHRsX21zGAUgASgBSAGIAQFCEQoPX2NvcnJlbGF0aW9uX2lkQgkKB190dGxfbXMijgEKC0Fuc3dlckh1bWFuEhIKCnJlcXVlc3RfaWQYASABKAkSEAoIZGVjaXNpb24YAiABKAkSFAoHY29tbWVudBgDIAEoCUgAiAEBEhYKCWRhdGFfanNvbhgEIAEoCUgBiAEBEhEKCXByaW5jaXBhbBgFIAEoCUIKCghfY29tbWVudEIMCgpfZGF0YV9qc29uIjwKEFJldHJ5RGVhZExldHRlcnMSKAoHbGV0dGVycxgBIAMoCzIXLnN2Yy5ub2RlLnYxLkRlYWRMZXR0ZXIiXgoKRGVhZExldHRlchIWCg5kZWFkX2xldHRlcl9pZBgBIAEoCRIVCghhZ2VudF9pZBgCIAEoCUgAiAEBEhQKDG1lc3NhZ2VfanNvbhgDIAEoCUILCglfYWdlbnRfaWQi9AMKD0NvbnRyb2xSZXNwb25zZRIoCghub3RfaGVsZBgBIAEoCzIULnN2Yy5ub2RlLnYxLk5vdEhlbGRIABInCgdjaGFuZ2VkGAIgASgLMhQuc3ZjLm5vZGUudjEuQ2hhbmdlZEgAEisKCWRlbGl2ZXJlZBgDIAEoCzIWLnN2Yy5ub2RlLnYxLkRlbGl2ZXJlZEgAEjIKDXVua25vd25fYWdlbnQYBCABKAsyGS5zdmMubm9kZS52MS5Vbmtub3duQWdlbnRIABItCghhbnN3ZXJlZBgFIAEoCzIZLnN2Yy5ub2RlLnYxLkh1bWFuUmVxdWVzdEgAEjMKDmFscmVhZHlfY2xvc2VkGAYgASgLMhkuc3ZjLm5vZGUudjEuSHVtYW5SZXF1ZXN0SAASNgoPdW5rbm93bl9yZXF1ZXN0GAcgASgLMhsuc3ZjLm5vZGUudjEuVW5rbm93blJlcXVlc3RIABInCgdyZXRyaWVkGAggASgLMhQuc3ZjLm5vZGUudjEuUmV0cmllZEgAEi8KC3VuYXZhaWxhYmxlGAkgASgLMhguc3ZjLm5vZGUudjEuVW5hdmFpbGFibGVIABItCgp1bndyaXRhYmxlGAogASgLMhcuc3ZjLm5vZGUudjEuVW53cml0YWJsZUgAQggKBnJlc3VsdCIJCgdOb3RIZWxkIhkKB0NoYW5nZWQSDgoGc3RhdHVzGAEgASgJIh8KCURlbGl2ZXJlZBISCgptZXNzYWdlX2lkGAEgASgJIg4KDFVua25vd25BZ2VudCIQCg5Vbmtub3duUmVxdWVzdCIiCgdSZXRyaWVkEhcKD2RlYWRfbGV0dGVyX2lkcxgBIAMoCSIxCgtVbmF2YWlsYWJsZRIPCgdtZXNzYWdlGAEgASgJEhEKCW1heV9yZXRyeRgCIAEoCCIdCgpVbndyaXRhYmxlEg8KB21lc3NhZ2UYASABKAki2QIKDEh1bWFuUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEhEKCWV2ZW50X3NlcRgCIAEoBBIQCghhZ2VudF9pZBgDIAEoCRIVCgh0YXNrX3NlcRgEIAEoBEgAiAEBEg4KBnByb21wdBgFIAEoCRIZChFhbGxvd2VkX2RlY2lzaW9ucxgGIAMoCRIbCg5kZWZhdWx0X2FjdGlvbhgHIAEoCUgBiAEBEg4KBnN0YXR1cxgIIAEoCRIVCg1jcmVhdGVkX2F0X21zGAkgASgBEhoKDWV4cGlyZXNfYXRfbXMYCiABKAFIAogBARIvCghyZXNwb25zZRgLIAEoCzIYLnN2Yy5ub2RlLnYxLkh1bWFuQW5zd2VySAOIAQFCCwoJX3Rhc2tfc2VxQhEKD19kZWZhdWx0X2FjdGlvbkIQCg5fZXhwaXJlc19hdF9tc0ILCglfcmVzcG9uc2UipgEKC0h1bWFuQW5zd2VyEhAKCGRlY2lzaW9uGAEgASgJEhQKB2NvbW1lbnQYAiABKAlIAIgBARIWCglkYXRhX2pzb24YAyABKAlIAYgBARIWCglwcmluY2lwYWwYBCABKAlIAogBARIXCg9yZXNwb25kZWRfYXRfbXMYBSABKAFCCgoIX2NvbW1lbnRCDAoKX2RhdGFfanNvbkIMCgpfcHJpbmNpcGFsIi0KDFdhdGNoUmVxdWVzdBINCgVvd25lchgBIAEoCRIOCgZqb2JfaWQYAiABKAkiQwoNV2F0Y2hSZXNwb25zZRITCgt0aHJvdWdoX3NlcRgBIAEoBBINCgVsaW5lcxgCIAMoCRIOCgZpc19lbmQYAyABKAgiLQoMVGFza3NSZXF1ZXN0EgwKBHBhcnQYASABKAkSDwoHaXNfbGFzdBgCIAEoCCIuCg1UYXNrc1Jlc3BvbnNlEgwKBHBhcnQYASABKAkSDwoHaXNfbGFzdBgCIAEoCCIuChFGZXRjaEJ5dGVzUmVxdWVzdBIMCgRraW5kGAEgASgJEgsKA2tleRgCIAEoCSJ9ChJGZXRjaEJ5dGVzUmVzcG9uc2USKAoFYmVnaW4YASABKAsyFy5zdmMubm9kZS52MS5CeXRlc0JlZ2luSAASDwoFY2h1bmsYAiABKAxIABIkCgNlbmQYAyABKAsyFS5zdmMubm9kZS52MS5CeXRlc0VuZEgAQgYKBHBhcnQiIAoKQnl0ZXNCZWdpbhISCgptYWRlX2F0X21zGAEgASgBIhoKCEJ5dGVzRW5kEg4KBnNoYTI1NhgBIAEoCSIvChBMaXN0Qnl0ZXNSZXF1ZXN0EgwKBGtpbmQYASABKAkSDQoFYmVsb3cYAiABKAkiPQoRTGlzdEJ5dGVzUmVzcG9uc2USKAoGbGlzdGVkGAEgAygLMhguc3ZjLm5vZGUudjEuTGlzdGVkQnl0ZXMiLgoLTGlzdGVkQnl0ZXMSCwoDa2V5GAEgASgJEhIKCm1hZGVfYXRfbXMYAiABKAEiiQIKE0xpc3RTZXJ2aWNlc1JlcXVlc3QSDQoFbGltaXQYASABKA0SLQoFYWZ0ZXIYAiABKAsyGS5zdmMubm9kZS52MS5TZXJ2aWNlUGxhY2VIAIgBARIRCgRuYW1lGAMgASgJSAGIAQESDAoEdGFncxgEIAMoCRITCgZzdGF0dXMYBSABKAlIAogBARITCgZydW5faWQYBiABKAlIA4gBARISCgppc19jaGVja2VkGAcgASgIEhoKDWRlZmluaXRpb25faWQYCCABKAlIBIgBAUIICgZfYWZ0ZXJCBwoFX25hbWVCCQoHX3N0YXR1c0IJCgdfcnVuX2lkQhAKDl9kZWZpbml0aW9uX2lkIjAKDFNlcnZpY2VQbGFjZRIMCgRuYW1lGAEgASgJEhIKCnNlcnZpY2VfaWQYAiABKAkiPQoUTGlzdFNlcnZpY2VzUmVzcG9uc2USJQoHc2VydmljZRgBIAEoCzIULnN2Yy5ub2RlLnYxLlNlcnZpY2UiWgoSRmluZFNlcnZpY2VSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEdGFncxgCIAMoCRIWCg5mcm9tX2Vsc2V3aGVyZRgDIAEoCBIQCghsZWZ0X291dBgEIAMoCSK3AQoTRmluZFNlcnZpY2VSZXNwb25zZRInCgdwYXNzaW5nGAEgASgLMhQuc3ZjLm5vZGUudjEuU2VydmljZUgAEhUKC25vdF9wYXNzaW5nGAIgASgJSAASLwoMb3V0X29mX3JlYWNoGAMgASgLMhcuc3ZjLm5vZGUudjEuT3V0T2ZSZWFjaEgAEiYKBG5vbmUYBCABKAsyFi5zdmMubm9kZS52MS5Ob1NlcnZpY2VIAEIHCgVmb3VuZCIMCgpPdXRPZlJlYWNoIh8KCU5vU2VydmljZRISCgpoYXNfb3RoZXJzGAEgASgIIqMDCgdTZXJ2aWNlEhIKCnNlcnZpY2VfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIOCgZzdGF0dXMYAyABKAkSDAoEdGFncxgEIAMoCRIRCgltZXRhX2pzb24YBSABKAkSDwoHYWRkcmVzcxgGIAEoCRIRCgRwb3J0GAcgASgNSACIAQESFwoKcHVibGljX3VybBgIIAEoCUgBiAEBEg4KBmpvYl9pZBgJIAEoCRIOCgZydW5faWQYCiABKAkSGgoNZGVmaW5pdGlvbl9pZBgLIAEoCUgCiAEBEhUKCGFnZW50X2lkGAwgASgJSAOIAQESDAoEbm9kZRgNIAEoCRIpCgZjaGVja3MYDiADKAsyGS5zdmMubm9kZS52MS5TZXJ2aWNlQ2hlY2sSGAoQcmVnaXN0ZXJlZF9hdF9tcxgPIAEoARIVCg11cGRhdGVkX2F0X21zGBAgASgBEhQKDGFza3NfZm9yX2tleRgRIAEoCEIHCgVfcG9ydEINCgtfcHVibGljX3VybEIQCg5fZGVmaW5pdGlvbl9pZEILCglfYWdlbnRfaWQiigEKDFNlcnZpY2VDaGVjaxIMCgRuYW1lGAEgASgJEgwKBGtpbmQYAiABKAkSDgoGc3RhdHVzGAMgASgJEhAKCGZhaWx1cmVzGAQgASgNEg4KBm91dHB1dBgFIAEoCRIaCg1jaGVja2VkX2F0X21zGAYgASgBSACIAQFCEAoOX2NoZWNrZWRfYXRfbXMiMAoQUmVjb25jaWxlUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEgsKA2ZpeBgCIAEoCCJTChFSZWNvbmNpbGVSZXNwb25zZRIsCgtkaWZmZXJlbmNlcxgBIAMoCzIXLnN2Yy5ub2RlLnYxLkRpZmZlcmVuY2USEAoIaGFzX21vcmUYAiABKAgiVgoKRGlmZmVyZW5jZRIMCgRraW5kGAEgASgJEg0KBXdoZXJlGAIgASgJEgwKBHdoYXQYAyABKAkSCwoDZml4GAQgASgJEhAKCGlzX2ZpeGVkGAUgASgIIkQKDldlbGNvbWVSZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSEgoKam9pbmVyX2tleRgCIAEoDBINCgVwcm9vZhgDIAEoDCI2Cg9XZWxjb21lUmVzcG9uc2USEwoLY2x1c3Rlcl9rZXkYASABKAwSDgoGc2VhbGVkGAIgASgMMvQFCgtOb2RlU2VydmljZRJBCgZTdGF0dXMSGi5zdmMubm9kZS52MS5TdGF0dXNSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuU3RhdHVzUmVzcG9uc2USRAoHQ29udHJvbBIbLnN2Yy5ub2RlLnYxLkNvbnRyb2xSZXF1ZXN0Ghwuc3ZjLm5vZGUudjEuQ29udHJvbFJlc3BvbnNlEkAKBVdhdGNoEhkuc3ZjLm5vZGUudjEuV2F0Y2hSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuV2F0Y2hSZXNwb25zZTABEkIKBVRhc2tzEhkuc3ZjLm5vZGUudjEuVGFza3NSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuVGFza3NSZXNwb25zZSgBMAESTwoKRmV0Y2hCeXRlcxIeLnN2Yy5ub2RlLnYxLkZldGNoQnl0ZXNSZXF1ZXN0Gh8uc3ZjLm5vZGUudjEuRmV0Y2hCeXRlc1Jlc3BvbnNlMAESSgoJTGlzdEJ5dGVzEh0uc3ZjLm5vZGUudjEuTGlzdEJ5dGVzUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkxpc3RCeXRlc1Jlc3BvbnNlElUKDExpc3RTZXJ2aWNlcxIgLnN2Yy5ub2RlLnYxLkxpc3RTZXJ2aWNlc1JlcXVlc3QaIS5zdmMubm9kZS52MS5MaXN0U2VydmljZXNSZXNwb25zZTABElAKC0ZpbmRTZXJ2aWNlEh8uc3ZjLm5vZGUudjEuRmluZFNlcnZpY2VSZXF1ZXN0GiAuc3ZjLm5vZGUudjEuRmluZFNlcnZpY2VSZXNwb25zZRJKCglSZWNvbmNpbGUSHS5zdmMubm9kZS52MS5SZWNvbmNpbGVSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuUmVjb25jaWxlUmVzcG9uc2USRAoHV2VsY29tZRIbLnN2Yy5ub2RlLnYxLldlbGNvbWVSZXF1ZXN0Ghwuc3ZjLm5vZGUudjEuV2VsY29tZVJlc3BvbnNlYgZwcm90bzM");
 
 /**
  * @generated from message svc.node.v1.StatusRequest
@@ -110,6 +110,12 @@ export type ControlRequest = Message<"svc.node.v1.ControlRequest"> & {
      */
     value: RetryDeadLetters;
     case: "retryDeadLetters";
+  } | {
+    /**
+     * @generated from field: svc.node.v1.Prioritize prioritize = 9;
+     */
+    value: Prioritize;
+    case: "prioritize";
   } | { case: undefined; value?: undefined };
 };
 
@@ -160,6 +166,25 @@ export const ResumeSchema: GenMessage<Resume> = /*@__PURE__*/
   messageDesc(file_svc_node_v1_node, 5);
 
 /**
+ * @generated from message svc.node.v1.Prioritize
+ */
+export type Prioritize = Message<"svc.node.v1.Prioritize"> & {
+  /**
+   * low, normal or high.
+   *
+   * @generated from field: string priority = 1;
+   */
+  priority: string;
+};
+
+/**
+ * Describes the message svc.node.v1.Prioritize.
+ * Use `create(PrioritizeSchema)` to create a new message.
+ */
+export const PrioritizeSchema: GenMessage<Prioritize> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 6);
+
+/**
  * @generated from message svc.node.v1.Deliver
  */
 export type Deliver = Message<"svc.node.v1.Deliver"> & {
@@ -194,7 +219,7 @@ export type Deliver = Message<"svc.node.v1.Deliver"> & {
  * Use `create(DeliverSchema)` to create a new message.
  */
 export const DeliverSchema: GenMessage<Deliver> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 6);
+  messageDesc(file_svc_node_v1_node, 7);
 
 /**
  * @generated from message svc.node.v1.AnswerHuman
@@ -231,7 +256,7 @@ export type AnswerHuman = Message<"svc.node.v1.AnswerHuman"> & {
  * Use `create(AnswerHumanSchema)` to create a new message.
  */
 export const AnswerHumanSchema: GenMessage<AnswerHuman> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 7);
+  messageDesc(file_svc_node_v1_node, 8);
 
 /**
  * @generated from message svc.node.v1.RetryDeadLetters
@@ -248,7 +273,7 @@ export type RetryDeadLetters = Message<"svc.node.v1.RetryDeadLetters"> & {
  * Use `create(RetryDeadLettersSchema)` to create a new message.
  */
 export const RetryDeadLettersSchema: GenMessage<RetryDeadLetters> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 8);
+  messageDesc(file_svc_node_v1_node, 9);
 
 /**
  * @generated from message svc.node.v1.DeadLetter
@@ -277,7 +302,7 @@ export type DeadLetter = Message<"svc.node.v1.DeadLetter"> & {
  * Use `create(DeadLetterSchema)` to create a new message.
  */
 export const DeadLetterSchema: GenMessage<DeadLetter> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 9);
+  messageDesc(file_svc_node_v1_node, 10);
 
 /**
  * @generated from message svc.node.v1.ControlResponse
@@ -358,7 +383,7 @@ export type ControlResponse = Message<"svc.node.v1.ControlResponse"> & {
  * Use `create(ControlResponseSchema)` to create a new message.
  */
 export const ControlResponseSchema: GenMessage<ControlResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 10);
+  messageDesc(file_svc_node_v1_node, 11);
 
 /**
  * @generated from message svc.node.v1.NotHeld
@@ -371,7 +396,7 @@ export type NotHeld = Message<"svc.node.v1.NotHeld"> & {
  * Use `create(NotHeldSchema)` to create a new message.
  */
 export const NotHeldSchema: GenMessage<NotHeld> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 11);
+  messageDesc(file_svc_node_v1_node, 12);
 
 /**
  * @generated from message svc.node.v1.Changed
@@ -388,7 +413,7 @@ export type Changed = Message<"svc.node.v1.Changed"> & {
  * Use `create(ChangedSchema)` to create a new message.
  */
 export const ChangedSchema: GenMessage<Changed> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 12);
+  messageDesc(file_svc_node_v1_node, 13);
 
 /**
  * @generated from message svc.node.v1.Delivered
@@ -405,7 +430,7 @@ export type Delivered = Message<"svc.node.v1.Delivered"> & {
  * Use `create(DeliveredSchema)` to create a new message.
  */
 export const DeliveredSchema: GenMessage<Delivered> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 13);
+  messageDesc(file_svc_node_v1_node, 14);
 
 /**
  * @generated from message svc.node.v1.UnknownAgent
@@ -418,7 +443,7 @@ export type UnknownAgent = Message<"svc.node.v1.UnknownAgent"> & {
  * Use `create(UnknownAgentSchema)` to create a new message.
  */
 export const UnknownAgentSchema: GenMessage<UnknownAgent> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 14);
+  messageDesc(file_svc_node_v1_node, 15);
 
 /**
  * @generated from message svc.node.v1.UnknownRequest
@@ -431,7 +456,7 @@ export type UnknownRequest = Message<"svc.node.v1.UnknownRequest"> & {
  * Use `create(UnknownRequestSchema)` to create a new message.
  */
 export const UnknownRequestSchema: GenMessage<UnknownRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 15);
+  messageDesc(file_svc_node_v1_node, 16);
 
 /**
  * @generated from message svc.node.v1.Retried
@@ -448,7 +473,7 @@ export type Retried = Message<"svc.node.v1.Retried"> & {
  * Use `create(RetriedSchema)` to create a new message.
  */
 export const RetriedSchema: GenMessage<Retried> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 16);
+  messageDesc(file_svc_node_v1_node, 17);
 
 /**
  * The callee accepts nothing now.
@@ -474,7 +499,7 @@ export type Unavailable = Message<"svc.node.v1.Unavailable"> & {
  * Use `create(UnavailableSchema)` to create a new message.
  */
 export const UnavailableSchema: GenMessage<Unavailable> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 17);
+  messageDesc(file_svc_node_v1_node, 18);
 
 /**
  * The store refuses the job for good.
@@ -493,7 +518,7 @@ export type Unwritable = Message<"svc.node.v1.Unwritable"> & {
  * Use `create(UnwritableSchema)` to create a new message.
  */
 export const UnwritableSchema: GenMessage<Unwritable> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 18);
+  messageDesc(file_svc_node_v1_node, 19);
 
 /**
  * What a worker asked a person. Times are milliseconds since 1970.
@@ -562,7 +587,7 @@ export type HumanRequest = Message<"svc.node.v1.HumanRequest"> & {
  * Use `create(HumanRequestSchema)` to create a new message.
  */
 export const HumanRequestSchema: GenMessage<HumanRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 19);
+  messageDesc(file_svc_node_v1_node, 20);
 
 /**
  * @generated from message svc.node.v1.HumanAnswer
@@ -599,7 +624,7 @@ export type HumanAnswer = Message<"svc.node.v1.HumanAnswer"> & {
  * Use `create(HumanAnswerSchema)` to create a new message.
  */
 export const HumanAnswerSchema: GenMessage<HumanAnswer> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 20);
+  messageDesc(file_svc_node_v1_node, 21);
 
 /**
  * @generated from message svc.node.v1.WatchRequest
@@ -621,7 +646,7 @@ export type WatchRequest = Message<"svc.node.v1.WatchRequest"> & {
  * Use `create(WatchRequestSchema)` to create a new message.
  */
 export const WatchRequestSchema: GenMessage<WatchRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 21);
+  messageDesc(file_svc_node_v1_node, 22);
 
 /**
  * @generated from message svc.node.v1.WatchResponse
@@ -652,7 +677,7 @@ export type WatchResponse = Message<"svc.node.v1.WatchResponse"> & {
  * Use `create(WatchResponseSchema)` to create a new message.
  */
 export const WatchResponseSchema: GenMessage<WatchResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 22);
+  messageDesc(file_svc_node_v1_node, 23);
 
 /**
  * @generated from message svc.node.v1.TasksRequest
@@ -676,7 +701,7 @@ export type TasksRequest = Message<"svc.node.v1.TasksRequest"> & {
  * Use `create(TasksRequestSchema)` to create a new message.
  */
 export const TasksRequestSchema: GenMessage<TasksRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 23);
+  messageDesc(file_svc_node_v1_node, 24);
 
 /**
  * @generated from message svc.node.v1.TasksResponse
@@ -698,7 +723,7 @@ export type TasksResponse = Message<"svc.node.v1.TasksResponse"> & {
  * Use `create(TasksResponseSchema)` to create a new message.
  */
 export const TasksResponseSchema: GenMessage<TasksResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 24);
+  messageDesc(file_svc_node_v1_node, 25);
 
 /**
  * @generated from message svc.node.v1.FetchBytesRequest
@@ -724,7 +749,7 @@ export type FetchBytesRequest = Message<"svc.node.v1.FetchBytesRequest"> & {
  * Use `create(FetchBytesRequestSchema)` to create a new message.
  */
 export const FetchBytesRequestSchema: GenMessage<FetchBytesRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 25);
+  messageDesc(file_svc_node_v1_node, 26);
 
 /**
  * First its begin, then its chunks, then its end: without that they are not all.
@@ -761,7 +786,7 @@ export type FetchBytesResponse = Message<"svc.node.v1.FetchBytesResponse"> & {
  * Use `create(FetchBytesResponseSchema)` to create a new message.
  */
 export const FetchBytesResponseSchema: GenMessage<FetchBytesResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 26);
+  messageDesc(file_svc_node_v1_node, 27);
 
 /**
  * @generated from message svc.node.v1.BytesBegin
@@ -780,7 +805,7 @@ export type BytesBegin = Message<"svc.node.v1.BytesBegin"> & {
  * Use `create(BytesBeginSchema)` to create a new message.
  */
 export const BytesBeginSchema: GenMessage<BytesBegin> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 27);
+  messageDesc(file_svc_node_v1_node, 28);
 
 /**
  * @generated from message svc.node.v1.BytesEnd
@@ -799,7 +824,7 @@ export type BytesEnd = Message<"svc.node.v1.BytesEnd"> & {
  * Use `create(BytesEndSchema)` to create a new message.
  */
 export const BytesEndSchema: GenMessage<BytesEnd> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 28);
+  messageDesc(file_svc_node_v1_node, 29);
 
 /**
  * @generated from message svc.node.v1.ListBytesRequest
@@ -825,7 +850,7 @@ export type ListBytesRequest = Message<"svc.node.v1.ListBytesRequest"> & {
  * Use `create(ListBytesRequestSchema)` to create a new message.
  */
 export const ListBytesRequestSchema: GenMessage<ListBytesRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 29);
+  messageDesc(file_svc_node_v1_node, 30);
 
 /**
  * @generated from message svc.node.v1.ListBytesResponse
@@ -842,7 +867,7 @@ export type ListBytesResponse = Message<"svc.node.v1.ListBytesResponse"> & {
  * Use `create(ListBytesResponseSchema)` to create a new message.
  */
 export const ListBytesResponseSchema: GenMessage<ListBytesResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 30);
+  messageDesc(file_svc_node_v1_node, 31);
 
 /**
  * @generated from message svc.node.v1.ListedBytes
@@ -866,7 +891,7 @@ export type ListedBytes = Message<"svc.node.v1.ListedBytes"> & {
  * Use `create(ListedBytesSchema)` to create a new message.
  */
 export const ListedBytesSchema: GenMessage<ListedBytes> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 31);
+  messageDesc(file_svc_node_v1_node, 32);
 
 /**
  * A service must have all of what is given.
@@ -926,7 +951,7 @@ export type ListServicesRequest = Message<"svc.node.v1.ListServicesRequest"> & {
  * Use `create(ListServicesRequestSchema)` to create a new message.
  */
 export const ListServicesRequestSchema: GenMessage<ListServicesRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 32);
+  messageDesc(file_svc_node_v1_node, 33);
 
 /**
  * @generated from message svc.node.v1.ServicePlace
@@ -948,7 +973,7 @@ export type ServicePlace = Message<"svc.node.v1.ServicePlace"> & {
  * Use `create(ServicePlaceSchema)` to create a new message.
  */
 export const ServicePlaceSchema: GenMessage<ServicePlace> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 33);
+  messageDesc(file_svc_node_v1_node, 34);
 
 /**
  * @generated from message svc.node.v1.ListServicesResponse
@@ -965,7 +990,7 @@ export type ListServicesResponse = Message<"svc.node.v1.ListServicesResponse"> &
  * Use `create(ListServicesResponseSchema)` to create a new message.
  */
 export const ListServicesResponseSchema: GenMessage<ListServicesResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 34);
+  messageDesc(file_svc_node_v1_node, 35);
 
 /**
  * @generated from message svc.node.v1.FindServiceRequest
@@ -1003,7 +1028,7 @@ export type FindServiceRequest = Message<"svc.node.v1.FindServiceRequest"> & {
  * Use `create(FindServiceRequestSchema)` to create a new message.
  */
 export const FindServiceRequestSchema: GenMessage<FindServiceRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 35);
+  messageDesc(file_svc_node_v1_node, 36);
 
 /**
  * @generated from message svc.node.v1.FindServiceResponse
@@ -1046,7 +1071,7 @@ export type FindServiceResponse = Message<"svc.node.v1.FindServiceResponse"> & {
  * Use `create(FindServiceResponseSchema)` to create a new message.
  */
 export const FindServiceResponseSchema: GenMessage<FindServiceResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 36);
+  messageDesc(file_svc_node_v1_node, 37);
 
 /**
  * @generated from message svc.node.v1.OutOfReach
@@ -1059,7 +1084,7 @@ export type OutOfReach = Message<"svc.node.v1.OutOfReach"> & {
  * Use `create(OutOfReachSchema)` to create a new message.
  */
 export const OutOfReachSchema: GenMessage<OutOfReach> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 37);
+  messageDesc(file_svc_node_v1_node, 38);
 
 /**
  * @generated from message svc.node.v1.NoService
@@ -1078,7 +1103,7 @@ export type NoService = Message<"svc.node.v1.NoService"> & {
  * Use `create(NoServiceSchema)` to create a new message.
  */
 export const NoServiceSchema: GenMessage<NoService> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 38);
+  messageDesc(file_svc_node_v1_node, 39);
 
 /**
  * Times are milliseconds since 1970.
@@ -1185,7 +1210,7 @@ export type Service = Message<"svc.node.v1.Service"> & {
  * Use `create(ServiceSchema)` to create a new message.
  */
 export const ServiceSchema: GenMessage<Service> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 39);
+  messageDesc(file_svc_node_v1_node, 40);
 
 /**
  * @generated from message svc.node.v1.ServiceCheck
@@ -1227,7 +1252,7 @@ export type ServiceCheck = Message<"svc.node.v1.ServiceCheck"> & {
  * Use `create(ServiceCheckSchema)` to create a new message.
  */
 export const ServiceCheckSchema: GenMessage<ServiceCheck> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 40);
+  messageDesc(file_svc_node_v1_node, 41);
 
 /**
  * @generated from message svc.node.v1.ReconcileRequest
@@ -1251,7 +1276,7 @@ export type ReconcileRequest = Message<"svc.node.v1.ReconcileRequest"> & {
  * Use `create(ReconcileRequestSchema)` to create a new message.
  */
 export const ReconcileRequestSchema: GenMessage<ReconcileRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 41);
+  messageDesc(file_svc_node_v1_node, 42);
 
 /**
  * @generated from message svc.node.v1.ReconcileResponse
@@ -1273,7 +1298,7 @@ export type ReconcileResponse = Message<"svc.node.v1.ReconcileResponse"> & {
  * Use `create(ReconcileResponseSchema)` to create a new message.
  */
 export const ReconcileResponseSchema: GenMessage<ReconcileResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 42);
+  messageDesc(file_svc_node_v1_node, 43);
 
 /**
  * @generated from message svc.node.v1.Difference
@@ -1314,7 +1339,7 @@ export type Difference = Message<"svc.node.v1.Difference"> & {
  * Use `create(DifferenceSchema)` to create a new message.
  */
 export const DifferenceSchema: GenMessage<Difference> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 43);
+  messageDesc(file_svc_node_v1_node, 44);
 
 /**
  * @generated from message svc.node.v1.WelcomeRequest
@@ -1343,7 +1368,7 @@ export type WelcomeRequest = Message<"svc.node.v1.WelcomeRequest"> & {
  * Use `create(WelcomeRequestSchema)` to create a new message.
  */
 export const WelcomeRequestSchema: GenMessage<WelcomeRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 44);
+  messageDesc(file_svc_node_v1_node, 45);
 
 /**
  * @generated from message svc.node.v1.WelcomeResponse
@@ -1365,7 +1390,7 @@ export type WelcomeResponse = Message<"svc.node.v1.WelcomeResponse"> & {
  * Use `create(WelcomeResponseSchema)` to create a new message.
  */
 export const WelcomeResponseSchema: GenMessage<WelcomeResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 45);
+  messageDesc(file_svc_node_v1_node, 46);
 
 /**
  * @generated from service svc.node.v1.NodeService
