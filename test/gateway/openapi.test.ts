@@ -275,6 +275,7 @@ test("the machine's resources, and their limits, are as the document says", asyn
   await judged("PUT", "/resource", { body: { limits: { cpu_percent: 0 } } });
   await judged("PUT", "/resource", { body: { limits: {} }, headers });
   await judged("PUT", "/resource", { body: { limits: {} } });
+  await judged("DELETE", "/resource/volumes/none");
 });
 
 test("an event, and a schedule that reacts to it, are as the document says", async () => {

@@ -65,6 +65,9 @@ function isResolved(promise: Promise<void>): () => Promise<boolean> {
   };
 }
 
+/** As the version before tells it. */
+const taskOf = (ref: TaskRef) => ({ ref, config: { kind: "executor" } }) as TaskStart;
+
 function started(leaseMs = LEASE_MS, ownLeaseLeftMs = () => leaseMs) {
   const time = new Timeline();
   const clock = {
@@ -80,8 +83,9 @@ function started(leaseMs = LEASE_MS, ownLeaseLeftMs = () => leaseMs) {
   );
   const stopped: TaskRef[] = [];
   const graces: (number | undefined)[] = [];
+  const begun: TaskStart[] = [];
   const runner = {
-    start: () => {},
+    start: (task: TaskStart) => void begun.push(task),
     stop: (one: TaskRef, graceMs?: number) => {
       stopped.push(one);
       graces.push(graceMs);
@@ -107,9 +111,9 @@ function started(leaseMs = LEASE_MS, ownLeaseLeftMs = () => leaseMs) {
   const owner = new Owner(host);
   owner.hello("a/1");
   owner.send({ kind: "request", key: "j/1/1", number: 1, pool: "default", slots: 1 });
-  owner.send({ kind: "start", task: { ref } as TaskStart, outputs: [] });
+  owner.send({ kind: "start", task: taskOf(ref), outputs: [] });
   owner.take();
-  return { time, host, slots, owner, stopped, graces, errors };
+  return { time, host, slots, owner, stopped, graces, errors, begun };
 }
 
 test("the next start of an owner's node is answered when the attempts of the one before have ended", () => {
@@ -176,7 +180,7 @@ test("an attempt is not read on while its own owner has not confirmed 1,000 mess
   other.hello("b/1");
   const theirs = { ...ref, jobId: "k" };
   other.send({ kind: "request", key: "k/1/1", number: 1, pool: "default", slots: 1 });
-  other.send({ kind: "start", task: { ref: theirs } as TaskStart, outputs: [] });
+  other.send({ kind: "start", task: taskOf(theirs), outputs: [] });
   // The grant was the first one.
   for (let n = 2; n <= 1_000; n++) {
     assert.equal(host.backpressure(ref), null);
@@ -260,6 +264,11 @@ test("a request whose resources cannot be read is refused, and so placed elsewhe
   }
   assert.ok(!owner.isClosed);
   assert.equal(slots.snapshot().default?.in_use, 1);
+});
+
+test("what the version before does not tell of a command is nothing", () => {
+  const { begun } = started();
+  assert.deepEqual(begun, [{ ref, config: { kind: "executor", demand: null, ports: [], volumes: [] } }]);
 });
 
 test("slots are granted by the shares that owners tell; one that tells none that can be read has a usual one", () => {
@@ -351,7 +360,7 @@ test("attempts end before the rest of its own lease that an owner told of first,
   late.hello("b/1", null, 5_000);
   const own = { ...ref, jobId: "k" };
   late.send({ kind: "request", key: "k/1/1", number: 1, pool: "default", slots: 1 });
-  late.send({ kind: "start", task: { ref: own } as TaskStart, outputs: [] });
+  late.send({ kind: "start", task: taskOf(own), outputs: [] });
   assert.equal(slots.snapshot().default?.in_use, 1);
   while (stopped.length === 0) assert.ok(await time.step());
   assert.deepEqual([stopped, time.nowMs - beganMs], [[own], 2_000]);
@@ -410,6 +419,6 @@ test("an attempt whose slots were granted before a drain runs until the deadline
   const late = { ...ref, taskSeq: 2 };
   const beganMs = time.nowMs;
   while (time.nowMs < beganMs + 5_000) await time.step();
-  owner.send({ kind: "start", task: { ref: late } as TaskStart, outputs: [] });
+  owner.send({ kind: "start", task: taskOf(late), outputs: [] });
   assert.deepEqual(stopped, [late]);
 });

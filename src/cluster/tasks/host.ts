@@ -39,6 +39,7 @@ import {
   shareIn,
   type ToHost,
   type ToOwner,
+  taskIn,
 } from "./messages.ts";
 import type { OwnSlots } from "./slots.ts";
 import { TaskLease } from "./task-lease.ts";
@@ -376,7 +377,8 @@ export class TaskHost implements TaskListener {
         if (!this.#attempts.has(message.key)) this.#release(session, message.key);
         return;
       case "start": {
-        const { task, outputs } = message;
+        const { outputs } = message;
+        const task = taskIn(message.task);
         this.#attempts.set(slotsKey(task.ref), { ref: task.ref, runId: task.runId, session, outputs });
         runner.start(task);
         // Its slots were granted before.

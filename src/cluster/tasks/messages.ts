@@ -124,3 +124,12 @@ export function shareIn({ job, priority, weight }: Share): Share | null {
   const isShare = typeof job === "string" && isPriority(priority) && isWeight(weight);
   return isShare ? { job, priority, weight } : null;
 }
+
+/** What the version before does not tell of a command. */
+const untold = { demand: null, ports: [], volumes: [] } as const;
+
+/** An attempt in a message. */
+export function taskIn(task: TaskStart): TaskStart {
+  const { config } = task;
+  return config.kind === "executor" ? { ...task, config: { ...untold, ...config } } : task;
+}
