@@ -429,3 +429,14 @@ test("requests are taken to free slots by priority and by turns of their jobs", 
     ["c0", "a0", "a1", "b0"].map((key) => `${key} at n0`),
   );
 });
+
+test("a request that is made twice, and taken back, is taken nowhere", () => {
+  const { nodes, others, ask, news } = cluster(1);
+  others(0);
+  ask("runs");
+  assert.deepEqual([ask("a"), ask("a")], ["queued", "queued"]);
+  nodes.release("a");
+  news();
+  nodes.free("n0", { default: 4 });
+  assert.deepEqual(news(), [[], []]);
+});

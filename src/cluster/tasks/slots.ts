@@ -158,7 +158,12 @@ export class ClusterSlots implements Slots, PeerSlots {
     share: Share = plainShare(key),
   ): Grant {
     const known = this.#requests.get(key);
-    if (known !== undefined && known.nodeId !== this.#parts.nodeId) return { kind: "queued" };
+    if (known !== undefined) {
+      const { own, nodeId } = this.#parts;
+      return known.nodeId === nodeId
+        ? own.request(key, pool, slots, "here", needs, share)
+        : { kind: "queued" };
+    }
     const request: Request = {
       ...{ key, pool, slots, placement, needs, share },
       order: ++this.#orders,
@@ -173,7 +178,7 @@ export class ClusterSlots implements Slots, PeerSlots {
       const reason = this.#volumes.refusal(needs, placement === "here");
       if (reason !== null) return { kind: "unsatisfiable", reason };
     }
-    if (known !== undefined || placement === "here") return this.#requestHere(request);
+    if (placement === "here") return this.#requestHere(request);
     const place = this.#place(request);
     if (place === null && !this.#mayCome(request)) return this.#requestHere(request);
     this.#requests.set(key, request);
