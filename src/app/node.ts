@@ -7,7 +7,7 @@ import { nodeNames } from "../cluster/node-names.ts";
 import { NodeWatch } from "../cluster/node-watch.ts";
 import { isReady, type NodeOrders } from "../cluster/nodes.ts";
 import { clusterTasks } from "../cluster/tasks/cluster-tasks.ts";
-import { knownNode } from "../cluster/tasks/slots.ts";
+import { knownNode } from "../cluster/tasks/known-nodes.ts";
 import { Peers } from "../cluster/wire/peers.ts";
 import { openTaskStreams } from "../cluster/wire/task-stream.ts";
 import type { Engine } from "../engine/engine.ts";

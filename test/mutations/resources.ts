@@ -321,7 +321,7 @@ export const resourceMutations: readonly Mutation[] = [
   },
   {
     fault: "limits that are lowered for a while fail what waits for another node's resources",
-    file: "src/cluster/tasks/slots.ts",
+    file: "src/cluster/tasks/known-nodes.ts",
     search: "{ totals, devices = [] }: KnownMachine, demand",
     replacement: "{ allowed: totals, devices = [] }: KnownMachine, demand",
     tests: ["src/cluster/tasks/slots.test.ts"],

@@ -30,8 +30,8 @@ import {
 import { HeldNames } from "../../execution/held-names.ts";
 import { PoolSlots } from "../../execution/pools.ts";
 import { clusterTasks } from "./cluster-tasks.ts";
+import type { KnownMachine } from "./known-nodes.ts";
 import type { Connection, FromHost, FromOwner } from "./messages.ts";
-import type { KnownMachine } from "./slots.ts";
 
 const CORES = 3;
 const MACHINE = machine({ cpuCores: CORES });

@@ -9,7 +9,8 @@ import { noMachine } from "../../execution/allotment.ts";
 import { FreePorts } from "../../execution/free-ports.ts";
 import { HeldNames } from "../../execution/held-names.ts";
 import { PoolSlots } from "../../execution/pools.ts";
-import { ClusterSlots, type KnownNode } from "./slots.ts";
+import type { KnownNode } from "./known-nodes.ts";
+import { ClusterSlots } from "./slots.ts";
 
 const labelled = (nodeLabels: Labels) => ({ nodeLabels, demand: null });
 

@@ -14,69 +14,16 @@
 import type { PlacementPolicy } from "../../engine/graph.ts";
 import { hasLabels, type Labels, labelsText, noLabels } from "../../engine/labels.ts";
 import { type Grant, type NodeNeeds, noNeeds, type Slots } from "../../engine/ports.ts";
-import { type Amounts, type Demand, demandText, isThere, without } from "../../engine/resources.ts";
+import { type Amounts, type Demand, demandText, isThere } from "../../engine/resources.ts";
 import { plainShare, priorities, type Share } from "../../engine/share.ts";
 import type { Lease } from "../../engine/task-port.ts";
 import { type Free, freeBehind, isFree, missingText } from "../../execution/allotment.ts";
 import { hasDevices } from "../../execution/devices.ts";
-import { HeldNames } from "../../execution/held-names.ts";
-import { amountsOf } from "../../execution/machine-resources.ts";
 import { Competition, Line, levelOf } from "../../execution/turns.ts";
-import { isReady, type NodeRecord, type NodeResources } from "../nodes.ts";
+import { type KnownMachine, type KnownNode, type KnownPool, mayHold } from "./known-nodes.ts";
 import type { PeerSlots, TaskPeers } from "./peers.ts";
 import { type Candidate, choose } from "./placement.ts";
 import { VolumePlaces, type VolumePlacesParts } from "./volume-places.ts";
-
-/** A pool as a node last told of it. */
-export interface KnownPool {
-  readonly capacity: number;
-  readonly free: number;
-}
-
-/** Another node that takes attempts, or that is lost and may come back. */
-export interface KnownNode {
-  readonly nodeId: string;
-  readonly isReady: boolean;
-  readonly labels: Labels;
-  readonly pools: Readonly<Record<string, KnownPool>>;
-  /** Null of a program that does not tell them: it reserves none. */
-  readonly machine: KnownMachine | null;
-  /** In its home; absent: none. */
-  readonly volumes?: readonly string[];
-}
-
-/** The resources of a machine. */
-export interface KnownMachine {
-  /** What it has: so much may be allowed at any time. */
-  readonly totals: Amounts;
-  /** What commands may have of it. */
-  readonly allowed: Amounts;
-  readonly free: Free;
-  /** By their paths. */
-  readonly devices?: readonly string[];
-  /** Whether its program gives things by name. */
-  readonly givesNames: boolean;
-}
-
-/** What another node's row says of it. */
-export function knownNode(node: NodeRecord): KnownNode {
-  const { nodeId, labels, pools, reserved, resources } = node;
-  const known = Object.entries(pools).map(([pool, capacity]) => {
-    const free = Math.max(0, capacity - (reserved[pool]?.in_use ?? 0));
-    return [pool, { capacity, free }] as const;
-  });
-  const machine = resources === null ? null : knownMachine(resources);
-  const volumes = resources?.volumes ?? [];
-  return { nodeId, isReady: isReady(node), labels, pools: Object.fromEntries(known), machine, volumes };
-}
-
-function knownMachine({ totals, effective, reserved, devices = [] }: NodeResources): KnownMachine {
-  const allowed = amountsOf(effective);
-  const { cpuCores, memoryBytes, diskBytes, gpus, claims } = reserved;
-  const taken = { cpuMillis: Math.round(cpuCores * 1_000), memoryBytes, diskBytes, gpus };
-  const free = { amounts: without(allowed, taken), names: new HeldNames(claims) };
-  return { totals: amountsOf(totals), allowed, free, devices, givesNames: claims !== undefined };
-}
 
 /** This node's slots and resources as they stand now. */
 export interface OwnSlots extends Slots {
@@ -439,11 +386,6 @@ export class ClusterSlots implements Slots, PeerSlots {
     if (isMovable) line.add(request);
     else line.remove(request);
   }
-}
-
-/** Within other limits, perhaps. */
-function mayHold({ totals, devices = [] }: KnownMachine, demand: Demand): boolean {
-  return isThere(demand, totals) && hasDevices(demand, (path) => devices.includes(path));
 }
 
 function hintOf({ pool, slots, needs: { nodeLabels, demand } }: Request, volumeNode: string | null): string {
