@@ -117,9 +117,11 @@ export class DeploymentController<Writes extends ControllerWrites> {
   }
 
   async #lookAround(): Promise<void> {
-    const { closed, takeDuty, log } = this.#parts;
+    const { records, closed, takeDuty, log } = this.#parts;
     try {
-      this.#isOnDuty = closed() === null && (await takeDuty(3 * ROUND_MS));
+      // Taking it is a write: without deployments, nobody is on duty.
+      const hasSome = (await records.deployments.deploymentChanges("", 1)).length > 0;
+      this.#isOnDuty = hasSome && closed() === null && (await takeDuty(3 * ROUND_MS));
       if (!this.#isOnDuty) for (const deploymentId of [...this.#known.keys()]) this.#forget(deploymentId);
       await this.#lookAtAll();
       this.#roundIn(ROUND_MS);

@@ -368,6 +368,36 @@ test("more or fewer instances are no new version", () => {
   assert.deepEqual([world.serving(1), world.runs.size], [1, 1]);
 });
 
+test("while no instance is healthy, none leaves when fewer are asked for", () => {
+  const world = deployed(2);
+  for (const { runId } of world.deployment.instances) world.runs.set(runId, "critical");
+  world.settle();
+  world.change((now) => withSettings(now, { count: 1 }));
+  world.pass(5);
+  assert.equal(world.serving(), 2);
+});
+
+test("a second set that lost an instance serves once all of it is healthy again", () => {
+  const world = deployed(2, { kind: "blue_green" });
+  world.deploy();
+  world.pass(10);
+  world.end(world.deployment.instances.findLast(({ version }) => version === 2)?.runId ?? "");
+  world.change((now) => promote(now, world.nowMs));
+  assert.deepEqual([world.serving(1), world.serving(2)], [2, 0]);
+  world.pass(10);
+  assert.deepEqual([world.serving(1), world.serving(2)], [0, 2]);
+});
+
+test("an instance of a version that was replaced before it served never serves", () => {
+  const world = deployed(1);
+  world.deploy();
+  world.pass(1);
+  // It is healthy for long enough at the very moment of the next version.
+  world.nowMs += SECOND;
+  world.deploy();
+  assert.equal(world.serving(2), 0);
+});
+
 test("twenty versions are kept, and those that are used", () => {
   const world = deployed(1);
   for (let n = 0; n < 30; n++) {

@@ -5,6 +5,7 @@ import { blueprintMutations } from "./blueprints.ts";
 import { bundleMutations } from "./bundles.ts";
 import { cliMutations } from "./cli.ts";
 import { clusterMutations } from "./cluster.ts";
+import { deploymentMutations } from "./deployments.ts";
 import { doorMutations } from "./doors.ts";
 import { drainMutations } from "./drain.ts";
 import { engineMutations } from "./engine.ts";
@@ -50,6 +51,7 @@ export const mutations: readonly Mutation[] = [
   ...resourceMutations,
   ...turnMutations,
   ...scheduleMutations,
+  ...deploymentMutations,
   ...triggerEventMutations,
   ...webhookMutations,
   ...serviceMutations,

@@ -1,0 +1,131 @@
+// Faults of deployments: what serves when, that no healthy instance leaves too early, and that each is started once.
+
+import type { Mutation } from "./mutation.ts";
+
+const faultOf =
+  (file: string, ...tests: readonly string[]) =>
+  (fault: string, search: string, replacement: string): Mutation => ({
+    fault,
+    file,
+    search,
+    replacement,
+    tests,
+  });
+
+const machine = "src/deployments/step.test.ts";
+const world = "test/simulation/deployments.test.ts";
+const placement = faultOf("src/deployments/placement.ts", machine);
+const health = faultOf("src/deployments/health.ts", machine);
+const step = faultOf("src/deployments/step.ts", machine);
+const clocks = faultOf("src/deployments/step.ts", world);
+const controller = faultOf("src/deployments/controller.ts", world);
+
+export const deploymentMutations: readonly Mutation[] = [
+  health(
+    "an instance serves as soon as it is healthy",
+    "nowMs - healthSinceMs >= strategy.minHealthySeconds * 1_000",
+    "nowMs >= healthSinceMs",
+  ),
+  health(
+    "a version whose instances end is started again and again",
+    "crashes >= CRASHES_MAX",
+    "crashes > 1_000",
+  ),
+  health(
+    "instances that crash are started again without a wait",
+    "return crashedAtMs + Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** (crashes - 1));",
+    "return crashedAtMs;",
+  ),
+  health(
+    "a rollout without progress goes on for ever",
+    'status === "running" && nowMs >= progressAtMs',
+    'status === "failed" && nowMs >= progressAtMs',
+  ),
+  placement(
+    "a healthy old instance leaves while fewer healthy ones than count remain",
+    "if (remain < (isCritical(one) ? 1 : count)) continue;",
+    "if (remain < 1) continue;",
+  ),
+  placement(
+    "the last healthy instance leaves",
+    "if (remain < (isCritical(one) ? 1 : count)) continue;",
+    "if (remain < (isCritical(one) ? 0 : count)) continue;",
+  ),
+  placement(
+    "instances of a second set serve before all of them are healthy",
+    "return !(isPromoted && isStageReached(deployment, nowMs));",
+    "return !isPromoted;",
+  ),
+  placement(
+    "all instances are replaced without a promotion",
+    "isStaged(deployment) ? Math.min(strategy.canaries, count) : count",
+    "isStaged(deployment) ? count : count",
+  ),
+  placement(
+    "the last old instance leaves before the canaries are promoted",
+    "isStaged(deployment) ? others.slice(0, -1) : others",
+    "others",
+  ),
+  placement(
+    "more instances than count and max_parallel are started",
+    "- instances.length;",
+    "- instances.filter(isLive).length;",
+  ),
+  placement(
+    "instances of a version that has failed serve",
+    "isOfTarget(deployment)(one) ? waits : one.version !== deployment.stable?.version",
+    "isOfTarget(deployment)(one) ? waits : false",
+  ),
+  placement("a paused rollout lets instances serve", 'deployment.status === "paused" ||\n', ""),
+  step(
+    "an instance that is drained is stopped at once",
+    'phase === "draining" && (stopAtMs ?? 0) <= nowMs',
+    'phase === "draining" && stopAtMs !== null',
+  ),
+  step(
+    "a rollback waits for a promotion",
+    'if (status !== "running" || isStaged(deployment) ||',
+    'if (status !== "running" || isRollingBack ||',
+  ),
+  clocks(
+    "a drain ends by the clock of a program that is gone",
+    "one.stopAtMs !== null && one.stopAtMs > latestMs",
+    "one.stopAtMs === latestMs",
+  ),
+  controller(
+    "a step that was computed from an older state is written",
+    "now === null || now.changes !== before.changes",
+    "now === null",
+  ),
+  controller(
+    "runs of instances that stop are not cancelled",
+    "for (const runId of stops) await runs.cancel(writes, runId);",
+    "for (const runId of stops) await Promise.resolve(runId);",
+  ),
+  controller(
+    "deployments are not looked at again when an event was lost",
+    "if (this.#isOnDuty && (!isRecent || known.changes !== changes))",
+    "if (this.#isOnDuty && known === undefined)",
+  ),
+  {
+    fault: "services of instances that do not serve are found",
+    file: "src/services/registry.ts",
+    search: "!leftOut.includes(job.runId)",
+    replacement: "job.runId !== leftOut[0]",
+    tests: ["src/services/services.test.ts"],
+  },
+  {
+    fault: "instances that serve are out of service, and others are not",
+    file: "src/store/sql/deployments.ts",
+    search: '.where("phase", "<>", sql.lit("serving"))',
+    replacement: '.where("phase", "=", sql.lit("serving"))',
+    tests: ["src/store/sql/deployments.test.ts"],
+  },
+  {
+    fault: "a graph that ends by itself is deployed",
+    file: "src/launch/deployed-runs.ts",
+    search: 'if (draft.graph.type !== "service") throw isBatch();',
+    replacement: "",
+    tests: ["test/gateway/deployments.test.ts"],
+  },
+];
