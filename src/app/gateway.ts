@@ -19,6 +19,7 @@ import { ScheduledRuns } from "../launch/scheduled-runs.ts";
 import { KeyedMutex } from "../lib/async.ts";
 import type { Join } from "../nodes/joining.ts";
 import { NodeChanges } from "../nodes/node-changes.ts";
+import { DeploymentCounts } from "../observability/metrics/deployment-counts.ts";
 import { ScheduleCounts } from "../observability/metrics/schedule-counts.ts";
 import { Takeover } from "../operations/takeover.ts";
 import type { Capacity } from "../resources/capacity.ts";
@@ -174,8 +175,10 @@ export function openGateway(
     log,
   });
   const deployedRuns = new DeployedRuns({ definitions, runs, launcher, clock });
+  const deploymentCounts = new DeploymentCounts();
   const deploymentController = new DeploymentController({
     records,
+    meter: deploymentCounts,
     runs: deployedRuns,
     services: core.services,
     feed,
@@ -227,6 +230,7 @@ export function openGateway(
     deploymentController,
     webhooks,
     scheduleCounts,
+    deploymentCounts,
     scheduleTargets: scheduledRuns,
     idempotency: new IdempotentRequests({ records, nowMs: clock.nowMs }),
     paging: new Paging({ key: core.key.derive("page tokens"), nowMs: clock.nowMs }),

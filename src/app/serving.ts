@@ -37,7 +37,11 @@ export interface Served {
 /** What the metrics of both APIs are read from. */
 export function openMetrics(
   core: Core,
-  { scheduleCounts: schedules, records }: Pick<Gateway, "scheduleCounts" | "records">,
+  {
+    scheduleCounts: schedules,
+    deploymentCounts: deployments,
+    records,
+  }: Pick<Gateway, "scheduleCounts" | "deploymentCounts" | "records">,
   { streams, waits, nodes }: Pick<Serving, "streams" | "waits" | "nodes">,
   undo: AsyncDisposableStack,
 ): MetricsSource {
@@ -50,6 +54,7 @@ export function openMetrics(
     process,
     meter,
     schedules,
+    deployments,
     events: records.events,
     engine,
     pools,

@@ -30,6 +30,12 @@ const AT_ONCE = 4;
 /** Of the runs of instances, these events are waited for. */
 const WATCHED = /^(?:service|job)_/;
 
+/** What is counted, for the metrics of a program (src/observability). */
+export interface DeploymentMeter {
+  /** A step is on disk. */
+  stepped(before: Deployment, after: Deployment): void;
+}
+
 export interface ControllerParts<Writes extends ControllerWrites> {
   readonly records: ControllerRecords<Writes>;
   readonly runs: InstanceRuns<Writes>;
@@ -39,6 +45,7 @@ export interface ControllerParts<Writes extends ControllerWrites> {
   readonly closed: () => string | null;
   /** Whether this program is to look after all deployments, for so long from now on. */
   readonly takeDuty: (forMs: number) => Promise<boolean>;
+  readonly meter: DeploymentMeter;
   readonly clock: Clock;
   readonly log: EngineLog;
 }
@@ -259,6 +266,7 @@ export class DeploymentController<Writes extends ControllerWrites> {
     });
     if (written === null) return null;
     const { counted, lines, started } = written;
+    this.#parts.meter.stepped(before, counted);
     if (lines.length > 0) this.#parts.feed.published(counted.deploymentId, before.eventSeq + 1, lines);
     for (const { runId } of started) runs.accepted(runId);
     const stopped = before.instances.filter(({ runId }) => stops.includes(runId));

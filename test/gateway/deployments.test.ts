@@ -197,6 +197,15 @@ describe("a deployment", () => {
     );
   });
 
+  test("rollouts and instances are counted in the metrics", async () => {
+    const text = (await ask(program, "GET", "/metrics?format=prometheus")).text;
+    const count = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
+    assert.ok(count('troupe_deployment_rollouts_total{outcome="succeeded"}') > 0);
+    assert.ok(count('troupe_deployment_rollouts_total{outcome="rolled_back"}') > 0);
+    assert.ok(count('troupe_deployment_instances_total{event="started"}') > 0);
+    assert.ok(count('troupe_deployment_instances_total{event="ended"}') > 0);
+  });
+
   test("its events are streamed from the first one, or behind an id, until it is deleted and its runs have ended", async () => {
     const id = await made();
     const [instance] = instancesOf((await get(id)).body);

@@ -66,6 +66,7 @@ export class DeploymentProgram implements Living {
         },
       },
       feed: this.feed,
+      meter: { stepped: () => {} },
       closed: () => null,
       takeDuty: async (forMs) => world.takeDuty(name, forMs),
       clock,

@@ -4,6 +4,7 @@ import { statfs } from "node:fs/promises";
 import { type ClusterNodes, type ClusterTotals, totalsOf } from "../../cluster/cluster-nodes.ts";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import type { EventRecords } from "../../schedules/event-records.ts";
+import type { DeploymentCounts } from "./deployment-counts.ts";
 import type { Lag, ProcessMeter } from "./process-meter.ts";
 import type { RuntimeMeter } from "./runtime-meter.ts";
 import type { RuntimeReading, StoreBytes } from "./runtime-metrics.ts";
@@ -18,6 +19,7 @@ export interface MetricsParts {
   readonly process: ProcessMeter;
   readonly meter: RuntimeMeter;
   readonly schedules: ScheduleCounts;
+  readonly deployments: DeploymentCounts;
   readonly events: Pick<EventRecords, "countWaiting">;
   readonly engine: { readonly openJobs: number; waiting(): RuntimeReading["waiting"] };
   readonly pools: { snapshot(): RuntimeReading["pools"] };
@@ -36,7 +38,19 @@ export interface MetricsSource {
 }
 
 export function metricsSource(parts: MetricsParts): MetricsSource {
-  const { version, startedAtMs, process, meter, schedules, engine, pools, streams, waits, retention } = parts;
+  const {
+    version,
+    startedAtMs,
+    process,
+    meter,
+    schedules,
+    deployments,
+    engine,
+    pools,
+    streams,
+    waits,
+    retention,
+  } = parts;
   return {
     lag: () => process.lag(),
     read: async (isAvailable) => ({
@@ -54,6 +68,7 @@ export function metricsSource(parts: MetricsParts): MetricsSource {
       storeBytes: await storeBytes(parts),
       meter,
       schedules,
+      deployments,
       eventsWaiting: await eventsWaiting(parts),
     }),
   };

@@ -2,6 +2,7 @@
 // mean and which to alert on.
 
 import type { ClusterTotals } from "../../cluster/cluster-nodes.ts";
+import type { DeploymentCounts } from "./deployment-counts.ts";
 import { counter, gauge, histogram, histogramSamples, labelled, type Metric } from "./exposition.ts";
 import type { ProcessSample } from "./process-meter.ts";
 import type { RuntimeMeter } from "./runtime-meter.ts";
@@ -26,6 +27,7 @@ export interface RuntimeReading {
   };
   readonly meter: RuntimeMeter;
   readonly schedules: ScheduleCounts;
+  readonly deployments: DeploymentCounts;
   /** Null while they cannot be read. */
   readonly eventsWaiting: number | null;
   /** Null while the nodes cannot be read. */
@@ -51,6 +53,7 @@ export function runtimeMetrics(reading: RuntimeReading): readonly Metric[] {
     ...stateMetrics(reading),
     ...workMetrics(reading.meter),
     ...scheduleMetrics(reading.schedules),
+    ...deploymentMetrics(reading.deployments),
     ...retentionMetrics(reading.retention),
     ...(reading.eventsWaiting === null ? [] : [waitingMetric(reading.eventsWaiting)]),
     ...(reading.cluster === null ? [] : clusterMetrics(reading.cluster)),
@@ -158,6 +161,15 @@ function scheduleMetrics({
       "result",
       webhooks,
     ),
+  ];
+}
+
+function deploymentMetrics({ rollouts, instances }: DeploymentCounts): readonly Metric[] {
+  const ended = "Rollouts of deployments that have ended, by outcome.";
+  const changed = "Instances of deployments that were started, and whose runs have ended.";
+  return [
+    labelled("counter", "troupe_deployment_rollouts_total", ended, "outcome", rollouts),
+    labelled("counter", "troupe_deployment_instances_total", changed, "event", instances),
   ];
 }
 
