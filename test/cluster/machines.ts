@@ -226,7 +226,13 @@ export class Machine {
     const exited = this.#program?.exited;
     this.#program = null;
     this.#api?.close();
-    await this.#inside?.end();
+    const inside = this.#inside;
+    this.#inside = null;
+    if (inside !== null) {
+      // The kernel removes it with the namespace, but some time later: the next start makes one of the same name.
+      this.#parts.net.run("ip", "link", "del", this.name);
+      await inside.end();
+    }
     await exited;
   }
 
