@@ -36,6 +36,7 @@ describe("POST /jobs", () => {
       source: { bundle_id: quick },
       graph_id: "quick",
       resolved_configuration: { language: "en" },
+      weight: 1,
       extensions: [],
       revision: 1,
       latest_run: null,

@@ -91,6 +91,7 @@ test(
     await people();
     await blueprints();
     await schedules(held);
+    await deployments();
     await conventions(held);
     await system();
     const runtimeJobIds = rowsOf(program.home, "SELECT runtime_job_id FROM runs").map((row) =>
@@ -207,11 +208,34 @@ async function schedules(jobId: string): Promise<void> {
   await say("GET", schedule);
   await say("PATCH", schedule, { body: { name: "x" }, headers: { "if-match": "*" } });
   await say("DELETE", schedule, { headers: { "if-match": "*" } });
-  await say("POST", "/api/v1/schedules", { body: { job_id: jobId, event: { type: "public.ids" } } });
+  const hooked = await say("POST", "/api/v1/schedules", {
+    body: { job_id: jobId, event: { type: "public.ids" }, webhook: { scheme: "github" } },
+  });
+  await say("POST", (hooked.body.webhook as { readonly path: string }).path, { body: {} });
   await say("POST", "/api/v1/events", { body: { type: "public.ids", event_id: "public" } });
   await say("GET", "/api/v1/events/public");
   await say("GET", "/api/v1/events");
   await say("POST", `/api/v1/jobs/${jobId}/cancel`);
+}
+
+async function deployments(): Promise<void> {
+  const web = executor("web", ["sleep", "600"], { lifecycle: "long_lived" });
+  const bundleId = await uploadBundle(program, graph("web", [web], [], { type: "service" }));
+  const strategy = { min_healthy_seconds: 0, drain_seconds: 0 };
+  const made = await say("POST", "/api/v1/deployments", {
+    body: { name: "web", source: { bundle_id: bundleId }, strategy },
+  });
+  const deployment = `/api/v1/deployments/${made.body.deployment_id}`;
+  const headers = { "if-match": "*" };
+  await until("a deployment that has succeeded", async () => {
+    return (await say("GET", deployment)).body.status === "succeeded";
+  });
+  await say("PATCH", deployment, { body: { config: { n: 2 } }, headers });
+  for (const verb of ["pause", "resume", "promote", "fail", "rollback"])
+    await say("POST", `${deployment}/${verb}`);
+  await say("GET", "/api/v1/deployments");
+  await say("DELETE", deployment, { headers });
+  await say("GET", `${deployment}/events/stream`);
 }
 
 /** Bundles, definitions, and errors on purpose. */
@@ -255,6 +279,7 @@ async function system(): Promise<void> {
   await say("POST", "/api/v1/services:check");
   for (const method of ["POST", "PUT"] as const)
     await say(method, "/api/v1/resource", { body: { limits: {} } });
+  await say("DELETE", "/api/v1/resource/volumes/none");
 }
 
 /** A route that is added has to be added to the session. */

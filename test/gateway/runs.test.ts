@@ -118,7 +118,8 @@ describe("the run record", () => {
     await happens(program, runId, "agent_started");
     const open = await call(program, "GET", `/runs/${runId}`);
     assert.deepEqual(Object.keys(open), [
-      ...["run_id", "job_id", "status", "desired_state", "inputs", "config_overrides", "trigger", "attempt"],
+      ...["run_id", "job_id", "status", "desired_state", "inputs", "config_overrides"],
+      ...["priority", "trigger", "attempt"],
       ...[
         "created_at",
         "started_at",

@@ -47,6 +47,10 @@ const shownElsewhere: Readonly<
     why: "needs control groups, which not every machine has",
     test: "src/execution/runner/own-resources.test.ts",
   },
+  "resource.volume_elsewhere": {
+    why: "needs two nodes that make a volume of one name in the same moment",
+    test: "src/execution/runner/volumes.test.ts",
+  },
   "runtime.record_damaged": {
     why: "needs a damaged database",
     test: "src/engine/store-refusals.test.ts",
@@ -137,6 +141,14 @@ describe("a failing run names its cause", () => {
       () => {
         const script = ': > kept; d=$(dirname "$(dirname "$SVC_OUTPUT_DIR")"); mv "$d" "$d.away"; : > "$d"';
         return one(executor("worker", script), { initial_inputs: { worker: [1, 2] } });
+      },
+    ],
+    [
+      "resource.volume_full",
+      () => {
+        const volumes = [{ name: "full", path: "full", size_mb: 1 }];
+        const node = executor("worker", "head -c 2000000 /dev/urandom > full/file");
+        return one({ ...node, resources: { volumes } }, { initial_inputs: { worker: [1, 2] } });
       },
     ],
     ["sensor.file_invalid", () => one(sensor("worker", { file: "relative.txt" }))],

@@ -17,6 +17,7 @@ import { commandOf, RunnerFixture } from "../../../test/support/execution.ts";
 import { isObject } from "../../engine/json.ts";
 import type { VolumeNeed } from "../../engine/resources.ts";
 import type { TaskOutcome } from "../../engine/task-port.ts";
+import { Volumes } from "../volumes.ts";
 import { agentFolders } from "./paths.ts";
 
 const MiB = 1024 ** 2;
@@ -95,6 +96,19 @@ test("a volume that holds more than it may is told after the command, and refuse
   const reading = having({ ...small, isReadOnly: true });
   assert.equal((await fixture.sh("rm small/*run_1", reading, { runId: "run_4" })).kind, "succeeded");
   assert.equal((await fixture.sh("true", having(small), { runId: "run_5" })).kind, "succeeded");
+});
+
+test("a volume that another node has had first is not made, and is asked for again by the next command", async () => {
+  await using fixture = new RunnerFixture();
+  const others = ["other", null];
+  const owners = { claim: async () => others.shift() ?? null, giveUp: async () => {} };
+  const volumes = new Volumes(fixture.home, owners);
+  await assert.rejects(volumes.prepare(volume("data")), {
+    code: "resource.volume_elsewhere",
+    message: /is on the node "other", which had it first/,
+  });
+  assert.deepEqual(volumes.names, []);
+  assert.equal(await volumes.prepare(volume("data")), join(fixture.home, "volumes", "data"));
 });
 
 test("links in a volume are neither measured nor followed when it is removed, nor is one in its place", async () => {
