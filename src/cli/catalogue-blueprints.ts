@@ -17,6 +17,7 @@ import {
   runExitCodes,
   save,
   watch,
+  withOperated,
   withServer,
 } from "./catalogue-options.ts";
 import type { CatalogueEntry, CommandGroup, CommandSpec } from "./command.ts";
@@ -92,7 +93,7 @@ const services = command({
     option("--check", "Make their checks first, now."),
     ...operated,
   ],
-  load: withServer(async () => (await import("./services.ts")).services),
+  load: withOperated(async () => (await import("./services.ts")).services),
 });
 
 const catalog: readonly [CommandSpec, ...CommandSpec[]] = [

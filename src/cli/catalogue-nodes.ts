@@ -1,6 +1,15 @@
 // The commands about the nodes of a cluster.
 
-import { command, help, json, operated, option, remote, withServer } from "./catalogue-options.ts";
+import {
+  command,
+  help,
+  json,
+  operated,
+  option,
+  remote,
+  withOperated,
+  withServer,
+} from "./catalogue-options.ts";
 import type { CommandGroup } from "./command.ts";
 
 const wait = option("--wait", "Follow it to its end (the default); --no-wait only starts it.");
@@ -15,7 +24,7 @@ export const node: CommandGroup = {
       usage: "node list",
       summary: "List the nodes by name, and how busy each is; * is the one that answers.",
       options: operated,
-      load: withServer(async () => (await import("./nodes.ts")).list),
+      load: withOperated(async () => (await import("./nodes.ts")).list),
     }),
     command({
       usage: "node add <name>",
@@ -75,13 +84,13 @@ export const node: CommandGroup = {
         ),
         ...operated,
       ],
-      load: withServer(async () => (await import("./node-drain.ts")).drain),
+      load: withOperated(async () => (await import("./node-drain.ts")).drain),
     }),
     command({
       usage: "node undrain <node>",
       summary: "Let a drained node work again.",
       options: operated,
-      load: withServer(async () => (await import("./node-drain.ts")).undrain),
+      load: withOperated(async () => (await import("./node-drain.ts")).undrain),
     }),
     command({
       usage: "node maintenance <node> <on|off>",
@@ -90,13 +99,13 @@ export const node: CommandGroup = {
         "A node whose maintenance begins is drained within 300 seconds, if it was not drained before.",
       ],
       options: [option("--reason TEXT", "Why, for people."), ...operated],
-      load: withServer(async () => (await import("./node-drain.ts")).maintenance),
+      load: withOperated(async () => (await import("./node-drain.ts")).maintenance),
     }),
     command({
       usage: "node status <node>",
       summary: "Show how far a node is drained.",
       options: operated,
-      load: withServer(async () => (await import("./node-drain.ts")).status),
+      load: withOperated(async () => (await import("./node-drain.ts")).status),
     }),
     command({
       usage: "node reconcile <node>",
@@ -105,7 +114,7 @@ export const node: CommandGroup = {
         "What is in use, or begins, is never touched. Exit code: 0 when nothing differs or all of it was fixed, else 1.",
       ],
       options: [option("--fix", "Fix what differs."), ...operated],
-      load: withServer(async () => (await import("./node-reconcile.ts")).reconcile),
+      load: withOperated(async () => (await import("./node-reconcile.ts")).reconcile),
     }),
     command({
       usage: "node certificates <folder>",

@@ -97,6 +97,15 @@ export const withServer =
     return (call) => session.withServer(call, work);
   };
 
+/** The same for commands with the options `operated`. */
+export const withOperated =
+  (load: () => Promise<(call: ServerCall) => Promise<number>>): CommandSpec["load"] =>
+  async () => {
+    const modules = [import("./session.ts"), import("./connection.ts"), load()] as const;
+    const [session, { operatedAddress: addressOf }, work] = await Promise.all(modules);
+    return (call) => session.withServer(call, work, { addressOf });
+  };
+
 /** Commands that ask for one change of state. @param only the kind of id they take, in its group; any kind when absent */
 export function steering(only?: "job" | "run"): readonly CommandSpec[] {
   const summaries = {

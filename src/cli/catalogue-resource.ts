@@ -1,6 +1,6 @@
 // The commands about the machines' resources and their limits.
 
-import { command, operated, option, remote, withServer } from "./catalogue-options.ts";
+import { command, operated, option, remote, withOperated, withServer } from "./catalogue-options.ts";
 import type { CommandGroup } from "./command.ts";
 
 export const resource: CommandGroup = {
@@ -11,7 +11,7 @@ export const resource: CommandGroup = {
       usage: "resource show",
       summary: "Show what each machine has, what of it commands may have, what is reserved and what is used.",
       options: operated,
-      load: withServer(async () => (await import("./resource.ts")).show),
+      load: withOperated(async () => (await import("./resource.ts")).show),
     }),
     command({
       usage: "resource set",
@@ -25,7 +25,7 @@ export const resource: CommandGroup = {
         option("--only", "Take back all limits that are not given."),
         ...operated,
       ],
-      load: withServer(async () => (await import("./resource.ts")).set),
+      load: withOperated(async () => (await import("./resource.ts")).set),
     }),
     command({
       usage: "resource remove-volume <volume>",

@@ -33,25 +33,30 @@ export interface ServerAddress {
   readonly fetch: typeof fetch;
 }
 
-/** The gateway: --address or --url, else the configured port on this machine. */
+/** The gateway: --url, else the configured port on this machine. */
 export function gatewayAddress(call: Call): ServerAddress {
   const config = configFor(call, "client");
   const given = call.text("url");
-  const address = call.text("address");
-  if (address !== null) {
-    if (given !== null) throw new UsageError("--address and --url name one server: give one of them.");
-    return protocolAddress(call, address, config);
-  }
-  if (call.text("token") !== null || call.text("client-cert") !== null)
-    throw new UsageError(
-      "--token and --client-cert go with --address; at the gateway, SVC_API_TOKEN is the token.",
-    );
   const url = given === null ? defaultGatewayUrl(config) : baseUrl(given);
   if (url === null) throw unknownAddress("SVC_API_PORT");
   return { name: "gateway", baseUrl: url, place: url, token: config.apiTokens[0] ?? null, fetch };
 }
 
-/** The port of the runtime protocol. It is loaded with the first request: most commands do without it. */
+/** Of commands with the options `operated`: the port of the runtime protocol that --address names, else the gateway. */
+export function operatedAddress(call: Call): ServerAddress {
+  const address = call.text("address");
+  if (address === null) {
+    if (call.text("token") === null && call.text("client-cert") === null) return gatewayAddress(call);
+    throw new UsageError(
+      "--token and --client-cert go with --address; at the gateway, SVC_API_TOKEN is the token.",
+    );
+  }
+  if (call.text("url") !== null)
+    throw new UsageError("--address and --url name one server: give one of them.");
+  return protocolAddress(call, address, configFor(call, "client"));
+}
+
+/** Its client is loaded with the first request: most commands do without it. */
 function protocolAddress(call: Call, address: string, { apiTokens }: Config): ServerAddress {
   const origin = protocolOrigin(address);
   const file = call.text("client-cert");

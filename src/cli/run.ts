@@ -57,7 +57,9 @@ export async function run(call: Call): Promise<number> {
     if (own === null) return await withServer(call, (server) => runOnGateway(server, plan));
     const there = { ...call, text: (name: string) => (name === "url" ? own.gatewayUrl : call.text(name)) };
     try {
-      return await withServer(there, (server) => runOnGateway(server, { ...plan, watches: true }), true);
+      return await withServer(there, (server) => runOnGateway(server, { ...plan, watches: true }), {
+        isOwnServer: true,
+      });
     } finally {
       await own.close();
     }

@@ -28,6 +28,12 @@ export interface ServerCall extends Call {
   readonly isOwnServer: boolean;
 }
 
+interface ServerOptions {
+  readonly isOwnServer?: boolean;
+  /** How the command says where the gateway is. */
+  readonly addressOf?: (call: Call) => ServerAddress;
+}
+
 /**
  * Does a command's work against a server. Its address is read when the work first asks for a client.
  *
@@ -37,7 +43,7 @@ export interface ServerCall extends Call {
 export async function withServer(
   call: Call,
   work: (call: ServerCall) => Promise<number>,
-  isOwnServer = false,
+  { isOwnServer = false, addressOf = gatewayAddress }: ServerOptions = {},
 ): Promise<number> {
   const interrupts = listenForInterrupts(() => process.exit(exitCodes.interrupted));
   let server: ServerAddress | null = null;
@@ -53,7 +59,7 @@ export async function withServer(
       interrupt: interrupts.signal,
       isOwnServer,
       get client() {
-        client ??= new TroupeClient(contacted(gatewayAddress(call)));
+        client ??= new TroupeClient(contacted(addressOf(call)));
         return client;
       },
       get runtime() {
