@@ -8,13 +8,14 @@ import { type ProblemCode, problemCodes, titleOf } from "./problem-codes.ts";
 
 const promised: Readonly<Record<number, readonly string[]>> = {
   400: ["invalid_page_token", "invalid_parameter", "malformed_json", "malformed_request"],
-  401: ["unauthorized"],
+  401: ["invalid_signature", "unauthorized"],
   403: ["forbidden"],
   404: [
     "artifact_not_found",
     "blueprint_not_found",
     "bundle_not_found",
     "dead_letter_not_found",
+    "deployment_not_found",
     "event_not_found",
     "human_request_not_found",
     "job_not_found",
