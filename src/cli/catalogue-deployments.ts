@@ -9,9 +9,9 @@ export const deploy: CommandSpec = command({
   usage: "deploy <source>",
   summary: "Keep instances of a service running, or roll out a new version; follows the rollout.",
   details: [
-    'SOURCE is the id of a bundle or of a blueprint, whose manifest has "type": "service".',
+    'SOURCE is the folder of a bundle, a zip of it, a manifest, or the id of a bundle or a blueprint; its graph has "type": "service".',
     "Ctrl-C ends the view; the rollout goes on. The exit code is 1 when it has failed or was rolled back.",
-    "Example: troupe deploy bundle_3f1c0a9d2b7e4856 --name search --count 3 --strategy canary",
+    "Example: troupe deploy ./search --count 3 --strategy canary",
   ],
   options: [
     option("--update DEPLOYMENT-ID", "Roll it out as a new version of this deployment."),

@@ -1,7 +1,9 @@
 // `troupe deploy` and `troupe deployments …`: instances of services that are kept running, and how they are replaced.
 
-import type { Deployment, DeploymentPatch, NewDeployment } from "../../sdk/src/index.ts";
+import { existsSync } from "node:fs";
+import type { Deployment, DeploymentPatch } from "../../sdk/src/index.ts";
 import { deploymentStatuses, strategyKinds } from "../deployments/records.ts";
+import { readTarget, uploadTarget } from "./bundles.ts";
 import { type Call, printAnswer, UsageError } from "./command.ts";
 import { checkedId, idOf } from "./ids.ts";
 import { overridesOf } from "./input.ts";
@@ -29,13 +31,13 @@ const RESTING: ReadonlySet<string> = new Set([
 ]);
 
 export async function deploy(call: ServerCall): Promise<number> {
-  const source = sourceOf(call);
   const id = call.text("update");
   const config = overridesOf(call);
   const settings = { ...settingsOf(call), ...(config !== null && { config }) };
+  const { name, source } = await sourceOf(call);
   const deployment =
     id === null
-      ? await call.client.deployments.create(newOf(call, source, settings))
+      ? await call.client.deployments.create({ ...settings, source, name: call.text("name") ?? name })
       : await call.client.deployments.update(anyVersion(checkedId(id, "deployment")), {
           ...settings,
           source,
@@ -44,14 +46,6 @@ export async function deploy(call: ServerCall): Promise<number> {
     return printAnswer(call, deployment, () => cleanText(deployment.deployment_id));
   call.terminal.note(`${deployment.deployment_id}, version ${deployment.version}`);
   return watchRollout(call, deployment);
-}
-
-function newOf(
-  call: Call,
-  source: NonNullable<DeploymentPatch["source"]>,
-  settings: Omit<NewDeployment, "name" | "source">,
-): NewDeployment {
-  return { ...settings, source, name: call.text("name") ?? source.blueprint_id ?? source.bundle_id ?? "" };
 }
 
 export async function list(call: ServerCall): Promise<number> {
@@ -127,11 +121,16 @@ function printStatus(call: ServerCall, deployment: Deployment): number {
 
 // ---------------------------------------------------------------------------------- what was asked for
 
-function sourceOf(call: Call): NonNullable<DeploymentPatch["source"]> {
-  const [source = ""] = call.words;
-  return source.startsWith("bundle_")
-    ? { bundle_id: checkedId(source, "bundle") }
-    : { blueprint_id: checkedId(source, "blueprint") };
+/** What is on this machine is uploaded. */
+async function sourceOf(
+  call: ServerCall,
+): Promise<{ readonly name: string; readonly source: NonNullable<DeploymentPatch["source"]> }> {
+  const [given = ""] = call.words;
+  if (given.startsWith("bundle_")) return { name: given, source: { bundle_id: checkedId(given, "bundle") } };
+  if (!given.includes("/") && !existsSync(given))
+    return { name: given, source: { blueprint_id: checkedId(given, "blueprint") } };
+  const { bundle_id: bundleId, name } = await uploadTarget(call, readTarget(call));
+  return { name, source: { bundle_id: bundleId } };
 }
 
 function settingsOf(call: Call) {

@@ -1,7 +1,10 @@
 // `troupe deploy` and `troupe deployments` against the real program.
 
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import type { Deployment } from "../../sdk/src/index.ts";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { startHere } from "../support/command-line.ts";
 import { deploymentIs } from "../support/deployed-servers.ts";
@@ -67,6 +70,16 @@ test("a rollout is paused, resumed and failed, and a deployment deleted", async 
   await deploymentIs(program, id, "rolled_back", 1);
   assert.match((await done(0, "deployments", "delete", id)).out, /deleted/);
   assert.match((await done(1, "deployments", "show", id)).err, /was not found/);
+});
+
+test("deploy uploads what is on this machine, and names the deployment after it", async () => {
+  const manifest = join(program.home, "pages.json");
+  writeFileSync(manifest, JSON.stringify(graph("pages", [router("in")], [], { type: "service" })));
+  const shown = JSON.parse((await done(0, "deploy", manifest, ...quick, "--json")).out) as Deployment;
+  assert.equal(shown.name, "pages");
+  assert.match(String(shown.source.bundle_id), /^bundle_/);
+  assert.match((await done(2, "deploy", "./nowhere")).err, /nowhere does not exist/);
+  assert.match((await done(2, "deploy", "nowhere")).err, /no blueprint "nowhere"/);
 });
 
 test("deploy exits with 1 when the rollout fails", async () => {
