@@ -7,7 +7,7 @@
 //   removes.
 
 import { existsSync, readdirSync } from "node:fs";
-import { lstat, readdir } from "node:fs/promises";
+import { lstat, opendir } from "node:fs/promises";
 import { join } from "node:path";
 import { VOLUME_NAME } from "../engine/manifest/resources.ts";
 import type { VolumeNeed } from "../engine/resources.ts";
@@ -19,6 +19,7 @@ import { AttemptFailure } from "./runner/attempt.ts";
 export const VOLUMES_MAX = 256;
 const FOLDER = "volumes";
 const BLOCK_BYTES = 512;
+const READ_AT_ONCE = { bufferSize: 256 };
 const MiB = 1024 ** 2;
 
 /** Which node has a volume, of those that share a database. A port, implemented in src/store. */
@@ -101,7 +102,8 @@ async function requireRoom(folder: OpenFolder, name: string, bytesMax: number): 
 }
 
 /**
- * What the files of a folder take of the disk, as far as it can be seen.
+ * What the files of a folder take of the disk, as far as it can be seen. Each counts as something, so that the number of those
+ * that are empty is bounded, too.
  *
  * @param enough stops beyond that
  */
@@ -110,10 +112,12 @@ async function bytesIn(root: OpenFolder, enough: number): Promise<number> {
   const ways = ["."];
   for (let way = ways.pop(); way !== undefined && bytes <= enough; way = ways.pop()) {
     using folder = openedOrNull(root, way);
-    if (folder === null) continue;
-    for (const entry of await readdir(folder.path("."), { withFileTypes: true }).catch(() => [])) {
+    const entries = folder === null ? null : await opendir(folder.path("."), READ_AT_ONCE).catch(() => null);
+    if (folder === null || entries === null) continue;
+    for await (const entry of entries) {
+      const blocks = (await lstat(folder.path(entry.name)).catch(() => null))?.blocks ?? 0;
+      bytes += Math.max(1, blocks) * BLOCK_BYTES;
       if (entry.isDirectory()) ways.push(join(way, entry.name));
-      else bytes += ((await lstat(folder.path(entry.name)).catch(() => null))?.blocks ?? 0) * BLOCK_BYTES;
       if (bytes > enough) break;
     }
   }

@@ -90,8 +90,8 @@ export const resourceMutations: readonly Mutation[] = [
   ),
   volumes(
     "a volume's links are measured as what they lead to",
-    'import { lstat, readdir } from "node:fs/promises";',
-    'import { stat as lstat, readdir } from "node:fs/promises";',
+    'import { lstat, opendir } from "node:fs/promises";',
+    'import { stat as lstat, opendir } from "node:fs/promises";',
   ),
   {
     fault: "a volume stays in the working folder when its command has ended",
@@ -170,13 +170,6 @@ export const resourceMutations: readonly Mutation[] = [
     search: "if (!isOwn && demand.named !== undefined && node?.machine?.givesNames !== true) return false;",
     replacement: "",
     tests: ["src/cluster/tasks/slots.test.ts"],
-  },
-  {
-    fault: "a service is not found at the port that its command was given",
-    file: "src/engine/job/services.ts",
-    search: 'port: service.port ?? ports.get(service.portLabel ?? "") ?? null,',
-    replacement: "",
-    tests: ["test/gateway/resource.test.ts"],
   },
   limits(
     "an amount that is set leaves the percentage of the same in force",

@@ -111,6 +111,15 @@ test("a volume that another node has had first is not made, and is asked for aga
   assert.equal(await volumes.prepare(volume("data")), join(fixture.home, "volumes", "data"));
 });
 
+test("files without content count, too: a volume cannot have so many that nobody comes to an end with them", async () => {
+  await using fixture = new RunnerFixture();
+  const small = having(volume("small", { bytesMax: MiB }));
+  const touch = "i=0; while [ $i -lt 2100 ]; do : > small/$i; i=$((i+1)); done";
+  await fixture.sh(touch, small, { runId: "run_1" });
+  const [code] = failureOf(await fixture.sh("true", small, { runId: "run_2" }));
+  assert.equal(code, "resource.volume_full");
+});
+
 test("links in a volume are neither measured nor followed when it is removed, nor is one in its place", async () => {
   await using fixture = new RunnerFixture();
   const victim = join(fixture.home, "victim");
