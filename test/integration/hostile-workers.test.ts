@@ -270,7 +270,8 @@ test(`prints ${FLOOD_MB} MB: memory and logs stay bounded, and other jobs go on 
   const { nowBytes, peakBytes } = memoryOf(program.pid);
   const shown = [idle, peakBytes, nowBytes].map((bytes) => `${Math.round(bytes / MiB)} MiB`);
   console.log(`resident: idle ${shown[0]}, at most ${shown[1]}, afterwards ${shown[2]}`);
-  assert.ok(peakBytes < 400 * MiB, `resident at most: ${shown[1]}`);
+  // Between two collections there are up to 380 MiB of it in pieces; whole, as text and as lines of the log, it is 800 more.
+  assert.ok(peakBytes - idle < 500 * MiB, `resident: ${shown[0]} idle, ${shown[1]} at most`);
 });
 
 /** Waits for the job's end, and gives its last events, oldest first, without reading all of its history. */
