@@ -23,6 +23,7 @@ import { restarted, type Step, step } from "./step.ts";
 
 /** How soon changes that another program has made are seen, and a program that was on duty is missed. */
 const ROUND_MS = 2_000;
+/** Also how soon the first deployment is seen that another program has made. */
 const LOOK_MS = 10_000;
 const RETRY_MS = 1_000;
 const PAGE = 500;
@@ -74,6 +75,9 @@ export class DeploymentController<Writes extends ControllerWrites> {
   #isOnDuty = false;
   #cancelRound = () => {};
   #round: Promise<void> = Promise.resolve();
+  #isLooking = false;
+  /** Whether there is a deployment for sure, if the records had none. */
+  #hasChanged = false;
   #isStopped = true;
 
   constructor(parts: ControllerParts<Writes>) {
@@ -113,7 +117,12 @@ export class DeploymentController<Writes extends ControllerWrites> {
     this.#parts.feed.published(deploymentId, eventSeq - lines.length + 1, lines);
     const known = this.#known.get(deploymentId);
     if (known?.changes === changes - 1) known.changes = changes;
-    if (!this.#isStopped) this.#steps.add(deploymentId);
+    if (this.#isStopped) return;
+    this.#steps.add(deploymentId);
+    this.#hasChanged = true;
+    if (this.#isOnDuty || this.#isLooking) return;
+    this.#cancelRound();
+    this.#roundIn(0);
   }
 
   #roundIn(delayMs: number): void {
@@ -125,17 +134,21 @@ export class DeploymentController<Writes extends ControllerWrites> {
 
   async #lookAround(): Promise<void> {
     const { records, closed, takeDuty, log } = this.#parts;
+    let delayMs = RETRY_MS;
+    this.#isLooking = true;
     try {
+      this.#hasChanged = false;
       // Taking it is a write: without deployments, nobody is on duty.
       const hasSome = (await records.deployments.deploymentChanges("", 1)).length > 0;
       this.#isOnDuty = hasSome && closed() === null && (await takeDuty(3 * ROUND_MS));
       if (!this.#isOnDuty) for (const deploymentId of [...this.#known.keys()]) this.#forget(deploymentId);
-      await this.#lookAtAll();
-      this.#roundIn(ROUND_MS);
+      if (hasSome || this.#streamed.size > 0) await this.#lookAtAll();
+      delayMs = hasSome || this.#hasChanged ? ROUND_MS : LOOK_MS;
     } catch (error) {
       log.warn({ error: String(error) }, "deployments cannot be read yet");
-      this.#roundIn(RETRY_MS);
     }
+    this.#isLooking = false;
+    this.#roundIn(delayMs);
   }
 
   async #lookAtAll(): Promise<void> {
