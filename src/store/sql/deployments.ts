@@ -17,6 +17,7 @@ import {
   command,
   type Db,
   insertion,
+  listed,
   listQuery,
   query,
   type Session,
@@ -102,18 +103,27 @@ const list = listQuery(
   columns.toRecord,
 );
 
+/** @param idsJson a list of deployments */
 const instances = query(
-  (db, deploymentId: string) =>
+  (db, idsJson: string) =>
     db
       .selectFrom("deployment_instances")
       .selectAll()
-      .where("deployment_id", "=", deploymentId)
+      .where("deployment_id", "in", listed<string>(db, idsJson, "text"))
       .orderBy("number"),
-  (row): Instance => {
-    const { deploymentId, ...instance } = instanceColumns.toRecord(row);
-    return instance;
-  },
+  instanceColumns.toRecord,
 );
+
+/** Rows with their instances. */
+async function withInstances(on: Session, rows: readonly Row[]): Promise<readonly Deployment[]> {
+  if (rows.length === 0) return [];
+  const all = await instances.all(on, JSON.stringify(rows.map(({ deploymentId }) => deploymentId)));
+  const byDeployment = Map.groupBy(all, ({ deploymentId }) => deploymentId);
+  return rows.map((row) => ({
+    ...row,
+    instances: (byDeployment.get(row.deploymentId) ?? []).map(({ deploymentId: _, ...one }) => one),
+  }));
+}
 
 /** A run that was deleted is not there. */
 const instanceRuns = query(
@@ -153,8 +163,8 @@ async function whole(on: Session, deploymentId: string): Promise<Deployment | nu
   for (;;) {
     const row = await byId.first(on, deploymentId);
     if (row === null) return null;
-    const all = await instances.all(on, deploymentId);
-    if ((await changesOf.first(on, deploymentId)) === row.changes) return { ...row, instances: all };
+    const [deployment = null] = await withInstances(on, [row]);
+    if ((await changesOf.first(on, deploymentId)) === row.changes) return deployment;
   }
 }
 
@@ -163,10 +173,7 @@ export function deploymentReads(database: Database): DeploymentRecords {
     deployment: (deploymentId) => whole(database, deploymentId),
     async deployments({ status, limit, after }) {
       const { rows, isCut } = await list(database, { status }, after ?? BEHIND_ALL_IDS, limit);
-      const found = await Promise.all(
-        rows.map(async (row) => ({ ...row, instances: await instances.all(database, row.deploymentId) })),
-      );
-      return { rows: found, isCut };
+      return { rows: await withInstances(database, rows), isCut };
     },
     deploymentChanges: (after, limit) => changesBehind.all(database, after, limit),
     instanceRuns: (deploymentId) => instanceRuns.all(database, deploymentId),

@@ -182,6 +182,13 @@ export function kindOf(db: Db): "sqlite" | "postgres" {
   return db.getExecutor().adapter instanceof SqliteAdapter ? "sqlite" : "postgres";
 }
 
+/** The items of a list that is given as JSON, of a number that may be different each time. */
+export function listed<Item extends string | number>(db: Db, json: string, type: "text" | "bigint") {
+  return kindOf(db) === "sqlite"
+    ? sql<Item>`(SELECT value FROM json_each(${json}))`
+    : sql<Item>`(SELECT value::${sql.raw(type)} FROM json_array_elements_text(${json}::json))`;
+}
+
 /** A removed job's row is deleted first and the rest in batches, which no reader may see. */
 export function jobIsThere(db: Db, jobId: string) {
   return db.selectFrom("jobs as j").select("j.job_id").where("j.job_id", "=", jobId);

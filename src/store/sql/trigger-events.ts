@@ -17,7 +17,7 @@ import {
   command,
   type Db,
   insertion,
-  kindOf,
+  listed,
   listQuery,
   pageQuery,
   query,
@@ -70,19 +70,17 @@ const list = listQuery(
 );
 
 /** @param seqsJson a list. @returns those of the newest events first */
-const matchesOf = query((db, seqsJson: string, limit: number) => {
-  const seqs =
-    kindOf(db) === "sqlite"
-      ? sql<number>`(select value from json_each(${seqsJson}))`
-      : sql<number>`(select value::bigint from json_array_elements_text(${seqsJson}::json))`;
-  return db
-    .selectFrom("event_matches")
-    .selectAll()
-    .where("seq", "in", seqs)
-    .orderBy("seq", "desc")
-    .orderBy("schedule_id")
-    .limit(atMost(limit));
-}, matches.toRecord);
+const matchesOf = query(
+  (db, seqsJson: string, limit: number) =>
+    db
+      .selectFrom("event_matches")
+      .selectAll()
+      .where("seq", "in", listed<number>(db, seqsJson, "bigint"))
+      .orderBy("seq", "desc")
+      .orderBy("schedule_id")
+      .limit(atMost(limit)),
+  matches.toRecord,
+);
 
 const depthOf = query(
   (db, runId: string) =>
