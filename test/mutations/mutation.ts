@@ -16,6 +16,17 @@ export interface Mutation {
   readonly tests: readonly string[];
 }
 
+/** Makes mutations of one file that the same tests have to notice. */
+export const mutationsOf =
+  (file: string, tests: readonly string[]) =>
+  (fault: string, search: string, replacement: string): Mutation => ({
+    fault,
+    file,
+    search,
+    replacement,
+    tests,
+  });
+
 /**
  * The file's text with the fault in it.
  *

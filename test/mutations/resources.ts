@@ -1,60 +1,20 @@
 // Faults of resources: what the machine has, and the limits that operators set.
 
-import type { Mutation } from "./mutation.ts";
+import { type Mutation, mutationsOf } from "./mutation.ts";
 
-const limits = (fault: string, search: string, replacement: string): Mutation => ({
-  fault,
-  file: "src/resources/limits.ts",
-  search,
-  replacement,
-  tests: ["src/resources/limits.test.ts"],
-});
-const resources = (fault: string, search: string, replacement: string): Mutation => ({
-  fault,
-  file: "src/resources/resources.ts",
-  search,
-  replacement,
-  tests: ["src/resources/resources.test.ts"],
-});
+const limits = mutationsOf("src/resources/limits.ts", ["src/resources/limits.test.ts"]);
+const resources = mutationsOf("src/resources/resources.ts", ["src/resources/resources.test.ts"]);
 
-const lines = (fault: string, search: string, replacement: string): Mutation => ({
-  fault,
-  file: "src/execution/resource-lines.ts",
-  search,
-  replacement,
-  tests: ["src/execution/resource-slots.test.ts"],
-});
-const pools = (fault: string, search: string, replacement: string): Mutation => ({
-  fault,
-  file: "src/execution/pools.ts",
-  search,
-  replacement,
-  tests: ["src/execution/resource-slots.test.ts"],
-});
+const lines = mutationsOf("src/execution/resource-lines.ts", ["src/execution/resource-slots.test.ts"]);
+const pools = mutationsOf("src/execution/pools.ts", ["src/execution/resource-slots.test.ts"]);
 
-const names = (fault: string, search: string, replacement: string): Mutation => ({
-  fault,
-  file: "src/execution/held-names.ts",
-  search,
-  replacement,
-  tests: ["src/execution/resource-slots.test.ts"],
-});
+const names = mutationsOf("src/execution/held-names.ts", ["src/execution/resource-slots.test.ts"]);
 
-const volumes = (fault: string, search: string, replacement: string): Mutation => ({
-  fault,
-  file: "src/execution/volumes.ts",
-  search,
-  replacement,
-  tests: ["src/execution/runner/volumes.test.ts"],
-});
+const volumes = mutationsOf("src/execution/volumes.ts", ["src/execution/runner/volumes.test.ts"]);
 
-const groups = (fault: string, search: string, replacement: string): Mutation => ({
-  fault,
-  file: "src/execution/process/control-groups.ts",
-  search,
-  replacement,
-  tests: ["src/execution/process/control-groups.test.ts"],
-});
+const groups = mutationsOf("src/execution/process/control-groups.ts", [
+  "src/execution/process/control-groups.test.ts",
+]);
 
 export const resourceMutations: readonly Mutation[] = [
   pools(

@@ -1,32 +1,22 @@
 // Faults of trigger events: that each is in one run of every schedule that reacts to it, or is said not to be.
 
-import type { Mutation } from "./mutation.ts";
+import { type Mutation, mutationsOf } from "./mutation.ts";
 
 const simulation = ["test/simulation/schedules.test.ts"];
 const gateway = ["test/gateway/trigger-events.test.ts"];
 const unit = ["src/schedules/trigger-events.test.ts"];
 const contract = ["src/store/sql/trigger-events.test.ts"];
 
-const at =
-  (file: string, tests: readonly string[]) =>
-  (fault: string, search: string, replacement: string): Mutation => ({
-    fault,
-    file,
-    search,
-    replacement,
-    tests,
-  });
+const step = mutationsOf("src/schedules/event-step.ts", ["src/schedules/event-step.test.ts"]);
+const events = mutationsOf("src/schedules/trigger-events.ts", simulation);
+const queue = mutationsOf("src/schedules/event-queue.ts", simulation);
+const starts = mutationsOf("src/schedules/run-starts.ts", simulation);
+const store = mutationsOf("src/store/sql/trigger-events.ts", contract);
+const filter = mutationsOf("src/schedules/event-filter.ts", ["src/schedules/event-filter.test.ts"]);
+const templates = mutationsOf("src/schedules/templates.ts", ["src/schedules/templates.test.ts"]);
+const view = mutationsOf("src/http/resources/trigger-events.ts", gateway);
 
-const step = at("src/schedules/event-step.ts", ["src/schedules/event-step.test.ts"]);
-const events = at("src/schedules/trigger-events.ts", simulation);
-const queue = at("src/schedules/event-queue.ts", simulation);
-const starts = at("src/schedules/run-starts.ts", simulation);
-const store = at("src/store/sql/trigger-events.ts", contract);
-const filter = at("src/schedules/event-filter.ts", ["src/schedules/event-filter.test.ts"]);
-const templates = at("src/schedules/templates.ts", ["src/schedules/templates.test.ts"]);
-const view = at("src/http/resources/trigger-events.ts", gateway);
-
-const ends = at("src/launch/run-end-events.ts", ["src/launch/run-end-events.test.ts"]);
+const ends = mutationsOf("src/launch/run-end-events.ts", ["src/launch/run-end-events.test.ts"]);
 const runEnds = [
   ends("two programs tell of one end", "isFirst && end.status", "end.status"),
   ends(
@@ -45,7 +35,7 @@ const runEnds = [
     ),
     tests: ["test/gateway/run-end-events.test.ts"],
   },
-  at("src/store/sql/runs.ts", ["src/store/sql/runs.test.ts"])(
+  mutationsOf("src/store/sql/runs.ts", ["src/store/sql/runs.test.ts"])(
     "long results are told",
     'eb.fn<number>("length", ["j.result_json"]), "<=", sql.lit(TOLD_CHARS_MAX)',
     'eb.fn<number>("length", ["j.result_json"]), ">=", sql.lit(0)',
@@ -58,28 +48,36 @@ const runEnds = [
 
 const runtime = ["test/runtime/schedules.test.ts"];
 const runtimeDoor = [
-  at("src/bundles/memory-source.ts", runtime)("payloads lead out of their folder", ' || part === ".."', ""),
-  at("src/bundles/memory-source.ts", runtime)(
+  mutationsOf("src/bundles/memory-source.ts", runtime)(
+    "payloads lead out of their folder",
+    ' || part === ".."',
+    "",
+  ),
+  mutationsOf("src/bundles/memory-source.ts", runtime)(
     "scripts in payloads cannot be started",
     "=== SHEBANG",
     "=== null",
   ),
-  at("src/http/resources/schedule-sources.ts", runtime)(
+  mutationsOf("src/http/resources/schedule-sources.ts", runtime)(
     "one of two targets is taken",
     "(path === undefined ? 0 : 1) !== 1",
     "(path === undefined ? 0 : 1) < 1",
   ),
-  at("src/http/resources/schedules.ts", runtime)(
+  mutationsOf("src/http/resources/schedules.ts", runtime)(
     "the runtime API asks for If-Match",
     'if (api.name === "runtime" && request.headers["if-match"] === undefined) return;',
     "",
   ),
-  at("src/http/resources/api.ts", runtime)("bodies are taken unchecked", "checkBody(schema, body);", ""),
+  mutationsOf("src/http/resources/api.ts", runtime)(
+    "bodies are taken unchecked",
+    "checkBody(schema, body);",
+    "",
+  ),
 ];
 
-const counted = (file: string) => at(file, ["test/gateway/schedule-metrics.test.ts"]);
+const counted = (file: string) => mutationsOf(file, ["test/gateway/schedule-metrics.test.ts"]);
 const counts = [
-  at("src/schedules/scheduler.ts", ["src/schedules/scheduler.test.ts"])(
+  mutationsOf("src/schedules/scheduler.ts", ["src/schedules/scheduler.test.ts"])(
     "times that nobody came to are not counted for the metrics",
     "meter.missed(Math.max(0, schedule.missed - missed));",
     "",
@@ -223,7 +221,7 @@ export const triggerEventMutations: readonly Mutation[] = [
     "renderEvent(event, presentMatch)",
   ),
   {
-    ...at("src/schedules/schedules.ts", gateway)(
+    ...mutationsOf("src/schedules/schedules.ts", gateway)(
       "events wait for a schedule that was deleted",
       "if (now.waitingEvents > 0)",
       "if (false)",
@@ -231,12 +229,12 @@ export const triggerEventMutations: readonly Mutation[] = [
   },
   ...runEnds,
   ...runtimeDoor,
-  at("src/cli/schedules.ts", ["test/integration/cli-triggers.test.ts"])(
+  mutationsOf("src/cli/schedules.ts", ["test/integration/cli-triggers.test.ts"])(
     "a condition is sent with every value as a text",
     "parsed === null ? text : parsed.value };\n  return { path",
     "text };\n  return { path",
   ),
-  at("src/schedules/event-step.ts", gateway)(
+  mutationsOf("src/schedules/event-step.ts", gateway)(
     "open runs are of no account for any event",
     "debounceSeconds !== null || batch !== null;",
     "true;",

@@ -1,26 +1,16 @@
 // Faults of webhooks: who is admitted, what counts once, and what is shown.
 
-import type { Mutation } from "./mutation.ts";
+import { type Mutation, mutationsOf } from "./mutation.ts";
 
 const unit = ["src/schedules/webhook-signatures.test.ts"];
 const gateway = ["test/gateway/webhooks.test.ts"];
 
-const at =
-  (file: string, tests: readonly string[]) =>
-  (fault: string, search: string, replacement: string): Mutation => ({
-    fault,
-    file,
-    search,
-    replacement,
-    tests,
-  });
-
-const signatures = at("src/schedules/webhook-signatures.ts", unit);
-const webhooks = at("src/schedules/webhooks.ts", gateway);
-const requests = at("src/http/resources/webhook-requests.ts", gateway);
-const view = at("src/http/resources/webhook-view.ts", gateway);
-const schedules = at("src/http/resources/schedules.ts", gateway);
-const conventions = at("src/http/core/conventions.ts", gateway);
+const signatures = mutationsOf("src/schedules/webhook-signatures.ts", unit);
+const webhooks = mutationsOf("src/schedules/webhooks.ts", gateway);
+const requests = mutationsOf("src/http/resources/webhook-requests.ts", gateway);
+const view = mutationsOf("src/http/resources/webhook-view.ts", gateway);
+const schedules = mutationsOf("src/http/resources/schedules.ts", gateway);
+const conventions = mutationsOf("src/http/core/conventions.ts", gateway);
 
 export const webhookMutations: readonly Mutation[] = [
   signatures("the last of several signatures alone counts", " || isSigned;", ";"),
@@ -61,17 +51,17 @@ export const webhookMutations: readonly Mutation[] = [
   ),
   view("another path is not made", "path !== null;", "true;"),
   schedules("a new secret is not shown", 'isNewSecret ? "shown" : "masked"', '"masked"'),
-  at("src/http/resources/schedule-view.ts", gateway)(
+  mutationsOf("src/http/resources/schedule-view.ts", gateway)(
     "a webhook may send what only Troupe tells",
     "if (!runEndTypes.includes(rule.type)) return webhook;",
     "return webhook;",
   ),
-  at("src/http/core/path-of.ts", ["src/http/core/path-of.test.ts"])(
+  mutationsOf("src/http/core/path-of.ts", ["src/http/core/path-of.test.ts"])(
     "paths of webhooks are logged",
     '"$1********"',
     '"$&"',
   ),
-  at("src/http/core/problem-answers.ts", gateway)(
+  mutationsOf("src/http/core/problem-answers.ts", gateway)(
     "a failure logs the path as it was sent",
     "path: loggedPath(request.url)",
     "path: pathOf(request.url)",

@@ -13,11 +13,11 @@ import { SecretKey } from "../../src/security/secret-key.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { job, run } from "../support/gateway-samples.ts";
 import type { DeploymentWorld } from "./deployments.ts";
-import type { Living } from "./timeline.ts";
+import type { WorldProgram } from "./programs-world.ts";
 
 const secrets = new ConfigurationSecrets(new SecretKey(Buffer.alloc(32, 7)));
 
-export class DeploymentProgram implements Living {
+export class DeploymentProgram implements WorldProgram {
   isAlive = true;
   readonly name: string;
   readonly records: GatewayRecords;
@@ -92,6 +92,10 @@ export class DeploymentProgram implements Living {
       clock,
       newId: () => world.newId(),
     });
+  }
+
+  start(): void {
+    this.controller.start();
   }
 
   /** Every start has a number of its own, which its run is named after. */

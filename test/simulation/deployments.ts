@@ -10,18 +10,11 @@ import {
   type Strategy,
   strategyKinds,
 } from "../../src/deployments/records.ts";
-import { idSource } from "../../src/engine/ids.ts";
-import { JournalUnavailable } from "../../src/engine/journal.ts";
-import type { Clock } from "../../src/engine/ports.ts";
-import type { GatewayRecords } from "../../src/launch/records.ts";
 import { DomainError } from "../../src/lib/domain-error.ts";
 import type { ServiceStatus, ServiceView } from "../../src/services/service-view.ts";
-import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
-import { openSqlite, type SqliteDatabase } from "../../src/store/sqlite/database.ts";
 import { DeploymentProgram } from "./deployment-program.ts";
-import { Counts } from "./kinds.ts";
-import { Random } from "./random.ts";
-import { type Living, Timeline } from "./timeline.ts";
+import type { Counts } from "./kinds.ts";
+import { type Faults, ProgramsWorld } from "./programs-world.ts";
 
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600 * SECOND_MS;
@@ -47,74 +40,25 @@ interface RunRow {
   readonly desired_state: string;
 }
 
-export class DeploymentWorld {
-  readonly random: Random;
-  readonly counts = new Counts();
-  readonly #timeline = new Timeline();
-  readonly #database: SqliteDatabase = openSqlite(":memory:");
-  readonly #newId: () => string;
-  readonly #programs = new Map<string, DeploymentProgram>();
-  /** What only looks; it never fails. */
-  readonly records: GatewayRecords;
-  readonly #unexpected: string[] = [];
+const faults: Faults = {
+  who: "controller",
+  fails: 0.02,
+  crashes: 0.03,
+  awayMs: [100, 5_000, 90_000],
+  explained: /JournalUnavailable|The disk is full/,
+};
+
+export class DeploymentWorld extends ProgramsWorld<DeploymentProgram> {
   readonly #runs = new Map<string, WorldRun>();
   /** As they were seen last. */
   readonly #seen = new Map<string, Deployment>();
-  #duty: { readonly name: string; readonly untilMs: number } | null = null;
-  #jumpedMs = 0;
-  isFaulty = true;
-  hasWritten = false;
 
   constructor(seed: number) {
-    this.random = new Random(seed);
-    this.#newId = idSource(
-      () => this.nowMs,
-      () => this.random.fraction(),
-    );
-    this.records = sqlGatewayRecords(this.#database, (done) => setImmediate(done));
+    super(seed, faults);
   }
 
-  get nowMs(): number {
-    return this.#timeline.nowMs + this.#jumpedMs;
-  }
-
-  get database(): SqliteDatabase {
-    return this.#database;
-  }
-
-  newId(): string {
-    return this.#newId();
-  }
-
-  clockOf(by: Living): Clock {
-    return {
-      nowMs: () => this.nowMs,
-      steadyMs: () => this.#timeline.nowMs,
-      after: (delayMs, done) => this.#timeline.plan(delayMs, by, done, true),
-      soon: (done) => void this.#timeline.plan(0, by, done),
-    };
-  }
-
-  pause(by: Living, delayMs: number): Promise<void> {
-    return new Promise((resolve) => this.#timeline.plan(delayMs, by, resolve));
-  }
-
-  takeDuty(name: string, forMs: number): boolean {
-    const isFree =
-      this.#duty === null || this.#duty.name === name || this.#duty.untilMs <= this.#timeline.nowMs;
-    if (isFree) this.#duty = { name, untilMs: this.#timeline.nowMs + forMs };
-    return isFree;
-  }
-
-  /** @param error that nothing in this world explains */
-  unexpected(error: string): void {
-    if (!/JournalUnavailable|The disk is full/.test(error)) this.#unexpected.push(error);
-  }
-
-  mayFail(): void {
-    if (!this.isFaulty || !this.random.chance(0.02)) return;
-    this.counts.add("store that failed a controller");
-    throw new JournalUnavailable("The disk is full.");
+  protected make(name: string): DeploymentProgram {
+    return new DeploymentProgram(this, name);
   }
 
   mayRefuse(): void {
@@ -123,65 +67,30 @@ export class DeploymentWorld {
     throw new DomainError("requirements_not_met", "Not now.");
   }
 
-  /** Something was written, and nobody learns of it. */
-  async mayCrash(by: DeploymentProgram): Promise<void> {
-    if (!this.isFaulty || !by.isAlive || !this.random.chance(0.03)) return;
-    this.counts.add("crash behind a write of a controller");
-    this.#crash(by.name);
-    await new Promise<never>(() => {});
-  }
-
-  #crash(name: string): void {
-    const program = this.#programs.get(name);
-    if (program === undefined) return;
-    program.isAlive = false;
-    this.#timeline.drop(program);
-    this.#programs.delete(name);
-    const awayMs = this.random.pick([100, 5_000, 90_000]);
-    this.#timeline.plan(awayMs, null, () => this.#start(name));
-  }
-
-  #start(name: string): void {
-    if (this.#programs.has(name)) return;
-    const program = new DeploymentProgram(this, name);
-    this.#programs.set(name, program);
-    program.controller.start();
-  }
-
   // ---------------------------------------------------------------------------------------- the course of a seed
 
   async play(): Promise<void> {
-    for (const name of NAMES) this.#start(name);
-    for (let n = 0; n < 3; n++) this.#timeline.plan(this.random.below(30_000), null, () => void this.#make());
-    this.#timeline.plan(500, null, () => void this.#liveOn());
-    this.#timeline.plan(20_000, null, () => void this.#trouble());
-    await this.#until(this.#timeline.nowMs + FAULTY_MS);
+    for (const name of NAMES) this.start(name);
+    for (let n = 0; n < 3; n++)
+      this.timeline.plan(this.random.below(30_000), null, () => void this.#create());
+    this.timeline.plan(500, null, () => void this.#liveOn());
+    this.timeline.plan(20_000, null, () => void this.#trouble());
+    await this.#until(this.timeline.nowMs + FAULTY_MS);
     this.isFaulty = false;
-    for (const name of NAMES) this.#start(name);
-    await this.#until(this.#timeline.nowMs + QUIET_MS);
+    for (const name of NAMES) this.start(name);
+    await this.#until(this.timeline.nowMs + QUIET_MS);
     await this.#checkEnd();
-    for (const { controller } of this.#programs.values()) void controller.stop();
+    for (const { controller } of this.programs.values()) void controller.stop();
   }
 
   async #until(endMs: number): Promise<void> {
-    while (this.#timeline.nowMs < endMs && (await this.#timeline.step())) {
+    while (this.timeline.nowMs < endMs && (await this.timeline.step())) {
       if (this.hasWritten) await this.#checkNow();
       this.hasWritten = false;
     }
   }
 
-  /** An owner asks any program that is alive; a refusal, and what nobody learns of, is no fault of the program. */
-  async #ask(what: (program: DeploymentProgram) => Promise<void>): Promise<void> {
-    const [program] = this.random.chance(0.5)
-      ? this.#programs.values()
-      : [...this.#programs.values()].reverse();
-    if (program === undefined) return;
-    await what(program).catch((error: unknown) => {
-      if (!(error instanceof DomainError || error instanceof JournalUnavailable)) throw error;
-    });
-  }
-
-  async #make(): Promise<void> {
+  async #create(): Promise<void> {
     const { random } = this;
     const strategy: Strategy = {
       ...defaultStrategy,
@@ -194,7 +103,7 @@ export class DeploymentWorld {
       autoPromote: random.chance(0.5),
       autoRollback: random.chance(0.7),
     };
-    await this.#ask(async ({ deployments, records, controller }) => {
+    await this.ask(async ({ deployments, records, controller }) => {
       const source = { kind: "bundle", bundleId: "bundle_1" } as const;
       const given = { name: "n", count: random.between(1, 4), strategy, source, config: {} };
       const draft = await deployments.prepareCreate(given);
@@ -209,15 +118,15 @@ export class DeploymentWorld {
     const kind = random.below(10);
     if (kind < 2) {
       this.counts.add("controller killed");
-      this.#crash(random.pick(NAMES));
+      this.crash(random.pick(NAMES));
     } else if (kind === 2) {
       this.counts.add("jump of a controller's clock");
-      this.#jumpedMs += random.pick([-3, 4]) * HOUR_MS;
+      this.jumpedMs += random.pick([-3, 4]) * HOUR_MS;
     } else if (kind === 3) {
-      for (const name of NAMES) this.#crash(name);
+      for (const name of NAMES) this.crash(name);
       this.counts.add("outage of all controllers");
     } else await this.#touch();
-    this.#timeline.plan(random.between(5_000, 40_000), null, () => void this.#trouble());
+    this.timeline.plan(random.between(5_000, 40_000), null, () => void this.#trouble());
   }
 
   async #touch(): Promise<void> {
@@ -225,7 +134,7 @@ export class DeploymentWorld {
     const { rows } = await this.records.deployments.deployments({ status: null, limit: 9, after: null });
     if (rows.length === 0) return;
     const { deploymentId } = random.pick(rows);
-    await this.#ask(async ({ deployments, records, controller }) => {
+    await this.ask(async ({ deployments, records, controller }) => {
       const kind = random.below(10);
       if (kind < 5) {
         const before = await deployments.find(deploymentId);
@@ -268,12 +177,12 @@ export class DeploymentWorld {
 
   /** Runs begin, become healthy or not, and end: by themselves, or because they were cancelled. */
   async #liveOn(): Promise<void> {
-    const rows = await this.#database.read<RunRow>(
+    const rows = await this.database.read<RunRow>(
       "SELECT run_id, runtime_job_id, job_id, status, desired_state FROM runs WHERE terminal = 0",
       [],
     );
     for (const row of rows) await this.#live(row);
-    this.#timeline.plan(SECOND_MS, null, () => void this.#liveOn());
+    this.timeline.plan(SECOND_MS, null, () => void this.#liveOn());
   }
 
   async #live({
@@ -294,7 +203,7 @@ export class DeploymentWorld {
     const isBad = this.isFaulty && jobId.charCodeAt(jobId.length - 1) % 5 === 0;
     if (status === "pending") {
       if (random.chance(0.6))
-        await this.#database.transaction(
+        await this.database.transaction(
           async (db) =>
             void (await db
               .updateTable("runs")
@@ -332,7 +241,7 @@ export class DeploymentWorld {
   }
 
   #tell({ runtimeJobId }: WorldRun, line: string, isEnd: boolean): void {
-    for (const { feed } of this.#programs.values()) {
+    for (const { feed } of this.programs.values()) {
       if (this.random.chance(0.8)) feed.published(runtimeJobId, 1, [line], isEnd);
       else this.counts.add("event of an instance that nobody saw");
     }
@@ -371,7 +280,7 @@ export class DeploymentWorld {
 
   /** Each instance has one run, each run that is not cancelled has an instance, and none was started twice. */
   async #checkInstances({ deploymentId, instances, started }: Deployment): Promise<void> {
-    const runs = await this.#database.read<RunRow & { terminal: number }>(
+    const runs = await this.database.read<RunRow & { terminal: number }>(
       "SELECT run_id, desired_state, terminal FROM runs WHERE trigger_id = ?",
       [deploymentId],
     );
@@ -416,7 +325,7 @@ export class DeploymentWorld {
   }
 
   async #checkEnd(): Promise<void> {
-    assert.deepEqual(this.#unexpected, [], "errors that nothing explains");
+    assert.deepEqual(this.errors, [], "errors that nothing explains");
     const { rows } = await this.records.deployments.deployments({ status: null, limit: 20, after: null });
     for (const one of rows) {
       const { status, instances, count, version } = one;
@@ -434,7 +343,7 @@ export class DeploymentWorld {
       );
     }
     const noted = new Set(rows.flatMap(({ instances }) => instances.map(({ runId }) => runId)));
-    const open = await this.#database.read<RunRow>("SELECT run_id FROM runs WHERE terminal = 0", []);
+    const open = await this.database.read<RunRow>("SELECT run_id FROM runs WHERE terminal = 0", []);
     assert.deepEqual(
       open.filter((run) => !noted.has(run.run_id)),
       [],

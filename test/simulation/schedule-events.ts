@@ -47,7 +47,7 @@ export class EventTraffic {
   }
 
   async #make(): Promise<void> {
-    const made = await this.#world.make(this.#rule());
+    const made = await this.#world.schedule(this.#rule());
     if (made?.maxRuns === null && made.untilMs === null) this.#madeAt.set(made.scheduleId, this.#sent);
   }
 

@@ -14,8 +14,8 @@ import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { SecretKey } from "../../src/security/secret-key.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
 import { job, run } from "../support/gateway-samples.ts";
+import type { WorldProgram } from "./programs-world.ts";
 import type { ScheduleWorld } from "./schedules.ts";
-import type { Living } from "./timeline.ts";
 
 export const JOB = job(1);
 const secrets = new ConfigurationSecrets(new SecretKey(Buffer.alloc(32, 7)));
@@ -37,7 +37,7 @@ function runIdFor({ scheduleId }: Schedule, cause: Cause): string | null {
 const eventIdsOf = (cause: Cause) =>
   cause.kind === "events" ? cause.events.map(({ eventId }) => eventId) : [];
 
-export class SchedulerProgram implements Living {
+export class SchedulerProgram implements WorldProgram {
   isAlive = true;
   readonly name: string;
   readonly records: GatewayRecords;
@@ -142,6 +142,10 @@ export class SchedulerProgram implements Living {
       clock,
       newId: () => world.newId(),
     });
+  }
+
+  start(): void {
+    this.scheduler.start();
   }
 
   /** Nothing settles for a program that has died. */

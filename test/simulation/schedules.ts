@@ -3,11 +3,6 @@
 // runs are not seen, starts are refused. Everything that happens comes from one seed.
 
 import assert from "node:assert/strict";
-import { idSource } from "../../src/engine/ids.ts";
-import { JournalUnavailable } from "../../src/engine/journal.ts";
-import type { Clock } from "../../src/engine/ports.ts";
-import type { GatewayRecords } from "../../src/launch/records.ts";
-import { DomainError } from "../../src/lib/domain-error.ts";
 import {
   type CronRule,
   missedPolicies,
@@ -17,13 +12,10 @@ import {
   type ScheduleSettings,
 } from "../../src/schedules/records.ts";
 import { startOf } from "../../src/schedules/rule.ts";
-import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
-import { openSqlite, type SqliteDatabase } from "../../src/store/sqlite/database.ts";
-import { Counts } from "./kinds.ts";
-import { Random } from "./random.ts";
+import type { Counts } from "./kinds.ts";
+import { type Faults, ProgramsWorld } from "./programs-world.ts";
 import { EventTraffic } from "./schedule-events.ts";
 import { JOB, SchedulerProgram, target } from "./scheduler-program.ts";
-import { type Living, Timeline } from "./timeline.ts";
 
 const HOUR_MS = 3_600_000;
 const FAULTY_MS = HOUR_MS;
@@ -41,21 +33,18 @@ const EXPRESSIONS: Readonly<Record<string, (minute: number, second: number) => b
   "0 15,45 * * * *": (minute, second) => (minute === 15 || minute === 45) && second === 0,
 };
 
-export class ScheduleWorld {
-  readonly random: Random;
-  readonly counts = new Counts();
-  readonly #timeline = new Timeline();
-  readonly #database: SqliteDatabase = openSqlite(":memory:");
-  readonly #newId: () => string;
-  readonly #programs = new Map<string, SchedulerProgram>();
-  /** What only looks; it never fails. */
-  readonly records: GatewayRecords;
+const faults: Faults = {
+  who: "scheduler",
+  fails: 0.03,
+  crashes: 0.02,
+  awayMs: [100, 5_000, 90_000, 20 * 60_000],
+  explained: /JournalUnavailable|The disk is full|it waits for/,
+};
+
+export class ScheduleWorld extends ProgramsWorld<SchedulerProgram> {
   /** Schedules that people have changed: what is due of them is not known from their rule. */
   readonly #touched = new Set<string>();
-  readonly #unexpected: string[] = [];
   readonly #events = new EventTraffic(this);
-  #duty: { readonly name: string; readonly untilMs: number } | null = null;
-  #jumpedMs = 0;
   /** Before the clock was put back it may have been later than now. */
   latestMs = 0;
   /** From now on every due time is come to in time. */
@@ -63,68 +52,22 @@ export class ScheduleWorld {
   #runsEnd = true;
   /** In whose next look the clock is put back. */
   readonly #putsBackFor = new Set<string>();
-  isFaulty = true;
-  hasWritten = false;
 
   constructor(seed: number) {
-    this.random = new Random(seed);
-    this.#newId = idSource(
-      () => this.nowMs,
-      () => this.random.fraction(),
-    );
-    this.records = sqlGatewayRecords(this.#database, (done) => setImmediate(done));
+    super(seed, faults);
+  }
+
+  protected make(name: string): SchedulerProgram {
+    return new SchedulerProgram(this, name);
   }
 
   get steadyMs(): number {
-    return this.#timeline.nowMs;
-  }
-
-  get nowMs(): number {
-    return this.#timeline.nowMs + this.#jumpedMs;
-  }
-
-  clockOf(by: Living): Clock {
-    return {
-      nowMs: () => this.nowMs,
-      steadyMs: () => this.#timeline.nowMs,
-      after: (delayMs, done) => this.#timeline.plan(delayMs, by, done, true),
-      soon: (done) => void this.#timeline.plan(0, by, done),
-    };
+    return this.timeline.nowMs;
   }
 
   /** Something that happens outside of all programs. */
   plan(delayMs: number, run: () => void): void {
-    this.#timeline.plan(delayMs, null, run);
-  }
-
-  pause(by: Living, delayMs: number): Promise<void> {
-    return new Promise((resolve) => this.#timeline.plan(delayMs, by, resolve));
-  }
-
-  takeDuty(name: string, forMs: number): boolean {
-    const isFree =
-      this.#duty === null || this.#duty.name === name || this.#duty.untilMs <= this.#timeline.nowMs;
-    if (isFree) this.#duty = { name, untilMs: this.#timeline.nowMs + forMs };
-    return isFree;
-  }
-
-  /** @param error that nothing in this world explains */
-  unexpected(error: string): void {
-    if (!/JournalUnavailable|The disk is full|it waits for/.test(error)) this.#unexpected.push(error);
-  }
-
-  newId(): string {
-    return this.#newId();
-  }
-
-  get database(): SqliteDatabase {
-    return this.#database;
-  }
-
-  mayFail(): void {
-    if (!this.isFaulty || !this.random.chance(0.03)) return;
-    this.counts.add("store that failed a scheduler");
-    throw new JournalUnavailable("The disk is full.");
+    this.timeline.plan(delayMs, null, run);
   }
 
   /** While a program looks what is due, and plans its next look. */
@@ -132,7 +75,7 @@ export class ScheduleWorld {
     const isLast = this.#putsBackFor.delete(name);
     if (!isLast && !(this.isFaulty && this.random.chance(0.01))) return;
     this.counts.add("jump of the wall clock");
-    this.#jumpedMs += (isLast ? -1 : this.random.pick([-1, 1])) * HOUR_MS;
+    this.jumpedMs += (isLast ? -1 : this.random.pick([-1, 1])) * HOUR_MS;
   }
 
   /** A person changes a schedule while a run of it is about to be started. */
@@ -148,66 +91,43 @@ export class ScheduleWorld {
     });
   }
 
-  /** Something was written, and nobody learns of it. */
-  async mayCrash(by: SchedulerProgram): Promise<void> {
-    if (!this.isFaulty || !by.isAlive || !this.random.chance(0.02)) return;
-    this.counts.add("crash behind a write of a scheduler");
-    this.#crash(by.name);
-    await new Promise<never>(() => {});
-  }
-
-  #crash(name: string, awayMs = this.random.pick([100, 5_000, 90_000, 20 * 60_000])): void {
-    const program = this.#programs.get(name);
-    if (program === undefined) return;
-    program.isAlive = false;
-    this.#timeline.drop(program);
-    this.#programs.delete(name);
-    this.#timeline.plan(awayMs, null, () => this.#start(name));
-  }
-
-  #start(name: string): void {
-    if (this.#programs.has(name)) return;
-    const program = new SchedulerProgram(this, name);
-    this.#programs.set(name, program);
-    program.scheduler.start();
-  }
-
   // ---------------------------------------------------------------------------------------- the course of a seed
 
   async play(): Promise<void> {
     await this.records.write((writes) => writes.insertJob(JOB));
-    for (const name of ["a", "b"]) this.#start(name);
-    for (let n = 0; n < 6; n++) this.#timeline.plan(this.random.below(60_000), null, () => void this.make());
+    for (const name of ["a", "b"]) this.start(name);
+    for (let n = 0; n < 6; n++)
+      this.timeline.plan(this.random.below(60_000), null, () => void this.schedule());
     // Whose due times come again at the end.
-    this.#timeline.plan(60_000, null, () => void this.make(undefined, "allow"));
+    this.timeline.plan(60_000, null, () => void this.schedule(undefined, "allow"));
     this.#events.start();
-    this.#timeline.plan(500, null, () => void this.#endRuns());
-    this.#timeline.plan(20_000, null, () => this.#trouble());
-    await this.#until(this.#timeline.nowMs + FAULTY_MS);
+    this.timeline.plan(500, null, () => void this.#endRuns());
+    this.timeline.plan(20_000, null, () => this.#trouble());
+    await this.#until(this.timeline.nowMs + FAULTY_MS);
     this.isFaulty = false;
     for (const name of ["a", "b"]) {
-      this.#start(name);
+      this.start(name);
       this.#putsBackFor.add(name);
     }
-    await this.#until(this.#timeline.nowMs + ROUNDS_MS);
+    await this.#until(this.timeline.nowMs + ROUNDS_MS);
     // Due times come again.
-    this.#timeline.plan(0, null, () => void this.#resumeAll());
-    await this.#until(this.#timeline.nowMs + ROUNDS_MS);
+    this.timeline.plan(0, null, () => void this.#resumeAll());
+    await this.#until(this.timeline.nowMs + ROUNDS_MS);
     this.#punctualFromMs = this.nowMs;
     // The one on duty is lost right before runs are due, and the other one starts them.
     const toDueMs = TEN_MINUTES_MS - (this.nowMs % TEN_MINUTES_MS);
-    this.#timeline.plan(toDueMs - 500, null, () => this.#crash(this.#duty?.name ?? "a", QUIET_MS));
+    this.timeline.plan(toDueMs - 500, null, () => this.crash(this.duty?.name ?? "a", QUIET_MS));
     // A program that sees the end of a run looks at its schedule.
-    this.#timeline.plan(toDueMs - ROUNDS_MS, null, () => {
+    this.timeline.plan(toDueMs - ROUNDS_MS, null, () => {
       this.#runsEnd = false;
     });
-    await this.#until(this.#timeline.nowMs + toDueMs + ROUNDS_MS);
+    await this.#until(this.timeline.nowMs + toDueMs + ROUNDS_MS);
     await this.#check();
-    for (const { scheduler } of this.#programs.values()) void scheduler.stop();
+    for (const { scheduler } of this.programs.values()) void scheduler.stop();
   }
 
   async #until(endMs: number): Promise<void> {
-    while (this.#timeline.nowMs < endMs && (await this.#timeline.step())) {
+    while (this.timeline.nowMs < endMs && (await this.timeline.step())) {
       this.latestMs = Math.max(this.latestMs, this.nowMs);
       if (this.hasWritten) await this.#checkOpen();
       this.hasWritten = false;
@@ -215,7 +135,7 @@ export class ScheduleWorld {
   }
 
   /** A person makes a schedule. @returns null when it is not known whether it is there */
-  async make(
+  async schedule(
     rule: Rule = this.#timeRule(),
     overlap = this.random.pick(overlapPolicies),
   ): Promise<Schedule | null> {
@@ -252,21 +172,10 @@ export class ScheduleWorld {
       : { kind: "cron", expressions, timezone: "UTC", jitterSeconds: random.pick([0, 0, 30]) };
   }
 
-  /** A person asks any program that is alive; a refusal, and what nobody learns of, is no fault of the program. */
-  async ask(what: (program: SchedulerProgram) => Promise<void>): Promise<void> {
-    const [program] = this.random.chance(0.5)
-      ? this.#programs.values()
-      : [...this.#programs.values()].reverse();
-    if (program === undefined) return;
-    await what(program).catch((error: unknown) => {
-      if (!(error instanceof DomainError || error instanceof JournalUnavailable)) throw error;
-    });
-  }
-
   /** Runs end by themselves, or because they were cancelled. */
   async #endRuns(): Promise<void> {
     if (!this.#runsEnd) return;
-    const open = await this.#database.read<{ run_id: string; runtime_job_id: string; desired_state: string }>(
+    const open = await this.database.read<{ run_id: string; runtime_job_id: string; desired_state: string }>(
       "SELECT run_id, runtime_job_id, desired_state FROM runs WHERE terminal = 0",
       [],
     );
@@ -276,11 +185,11 @@ export class ScheduleWorld {
       await this.records.write((writes) =>
         writes.endUnlaunched(runId, { status, failureJson: null }, this.nowMs),
       );
-      const [seenBy] = this.#programs.values();
+      const [seenBy] = this.programs.values();
       if (this.random.chance(0.7)) seenBy?.ended(runtimeJobId);
       else this.counts.add("end of a scheduled run that nobody saw");
     }
-    this.#timeline.plan(3_000, null, () => void this.#endRuns());
+    this.timeline.plan(3_000, null, () => void this.#endRuns());
   }
 
   #trouble(): void {
@@ -288,19 +197,19 @@ export class ScheduleWorld {
     const kind = this.random.below(10);
     if (kind < 3) {
       this.counts.add("scheduler killed");
-      this.#crash(this.random.pick(["a", "b"]));
+      this.crash(this.random.pick(["a", "b"]));
     } else if (kind === 3) {
       this.#jump();
     } else if (kind === 4) {
-      for (const name of ["a", "b"]) this.#crash(name);
+      for (const name of ["a", "b"]) this.crash(name);
       this.counts.add("outage of all schedulers");
     } else if (kind < 7) void this.#touch();
-    this.#timeline.plan(this.random.between(20_000, 240_000), null, () => this.#trouble());
+    this.timeline.plan(this.random.between(20_000, 240_000), null, () => this.#trouble());
   }
 
   #jump(): void {
     this.counts.add("jump of the wall clock");
-    this.#jumpedMs += this.random.pick([-3, 4]) * HOUR_MS + this.random.below(60_000);
+    this.jumpedMs += this.random.pick([-3, 4]) * HOUR_MS + this.random.below(60_000);
   }
 
   /** Those whose runs may overlap; of the others each due time is counted. */
@@ -349,7 +258,7 @@ export class ScheduleWorld {
 
   /** Those who skip or queue have one run at a time. */
   async #checkOpen(): Promise<void> {
-    const tooMany = await this.#database.read<{ schedule_id: string; open: number }>(
+    const tooMany = await this.database.read<{ schedule_id: string; open: number }>(
       `SELECT s.schedule_id, count(*) AS open FROM schedules AS s
         JOIN runs AS r ON r.trigger_id = s.schedule_id AND r.terminal = 0 AND r.trace_id = 'by rule'
         WHERE s.overlap IN ('skip', 'queue_one') GROUP BY s.schedule_id HAVING open > 1`,
@@ -359,7 +268,7 @@ export class ScheduleWorld {
   }
 
   async #check(): Promise<void> {
-    assert.deepEqual(this.#unexpected, [], "errors that nothing explains");
+    assert.deepEqual(this.errors, [], "errors that nothing explains");
     const { rows } = await this.records.schedules({
       kind: null,
       status: null,
@@ -382,7 +291,7 @@ export class ScheduleWorld {
     { run_id: runId, parent_span_id: began }: { readonly run_id: string; readonly parent_span_id: string },
   ): void {
     const wantedMs = startOf(scheduleId, rule, dueOf(runId));
-    const lateMs = Number(began) + this.#jumpedMs - wantedMs;
+    const lateMs = Number(began) + this.jumpedMs - wantedMs;
     // What began before may have begun by a clock that was put back since.
     if (wantedMs < this.#punctualFromMs || lateMs < 0) return;
     assert.ok(lateMs < LATE_MS, `run ${runId} began ${lateMs} ms late`);
@@ -391,7 +300,7 @@ export class ScheduleWorld {
   async #checkSchedule(schedule: Schedule): Promise<void> {
     const { scheduleId, rule, status, nextRunAtMs, queuedDueAtMs, dueAtMs } = schedule;
     const name = JSON.stringify(schedule);
-    const runs = await this.#database.read<{ run_id: string; trace_id: string; parent_span_id: string }>(
+    const runs = await this.database.read<{ run_id: string; trace_id: string; parent_span_id: string }>(
       "SELECT run_id, trace_id, parent_span_id FROM runs WHERE trigger_id = ?",
       [scheduleId],
     );
