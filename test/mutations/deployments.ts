@@ -1,26 +1,33 @@
 // Faults of deployments: what serves when, that no healthy instance leaves too early, and that each is started once.
 
-import type { Mutation } from "./mutation.ts";
+import { type Mutation, mutationsOf } from "./mutation.ts";
 
-const faultOf =
-  (file: string, ...tests: readonly string[]) =>
-  (fault: string, search: string, replacement: string): Mutation => ({
-    fault,
-    file,
-    search,
-    replacement,
-    tests,
-  });
+const machine = ["src/deployments/step.test.ts"];
+const world = ["test/simulation/deployments.test.ts"];
+const placement = mutationsOf("src/deployments/placement.ts", machine);
+const health = mutationsOf("src/deployments/health.ts", machine);
+const step = mutationsOf("src/deployments/step.ts", machine);
+const clocks = mutationsOf("src/deployments/step.ts", world);
+const controller = mutationsOf("src/deployments/controller.ts", world);
 
-const machine = "src/deployments/step.test.ts";
-const world = "test/simulation/deployments.test.ts";
-const placement = faultOf("src/deployments/placement.ts", machine);
-const health = faultOf("src/deployments/health.ts", machine);
-const step = faultOf("src/deployments/step.ts", machine);
-const clocks = faultOf("src/deployments/step.ts", world);
-const controller = faultOf("src/deployments/controller.ts", world);
+const looks = mutationsOf("src/deployments/controller.ts", ["src/deployments/controller.test.ts"]);
 
 export const deploymentMutations: readonly Mutation[] = [
+  looks(
+    "programs without deployments look for them every two seconds",
+    "delayMs = hasSome || this.#hasChanged ? ROUND_MS : LOOK_MS;",
+    "delayMs = ROUND_MS;",
+  ),
+  looks(
+    "the first deployment waits until somebody looks",
+    "    this.#cancelRound();\n    this.#roundIn(0);\n",
+    "",
+  ),
+  looks(
+    "a deployment that is made while one looks waits for the next look but one",
+    "hasSome || this.#hasChanged ?",
+    "hasSome ?",
+  ),
   health(
     "an instance serves as soon as it is healthy",
     "nowMs - healthSinceMs >= strategy.minHealthySeconds * 1_000",
