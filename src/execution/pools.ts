@@ -312,7 +312,7 @@ export class PoolSlots implements Slots {
     return snapshot;
   }
 
-  /** Grants to whoever is next for as long as that one fits. */
+  /** Grants to the next one for as long as that one fits. */
   #serve(pool: Pool): void {
     if (!this.#lines.isEmpty || this.#isServingAll) {
       this.#serveAll();

@@ -43,7 +43,9 @@ export class Volumes {
     this.#owners = owners;
     if (!existsSync(join(home, FOLDER))) return;
     for (const entry of readdirSync(join(home, FOLDER), { withFileTypes: true }))
-      if (entry.isDirectory() && VOLUME_NAME.test(entry.name)) this.#names.add(entry.name);
+      if ((entry.isDirectory() || entry.isSymbolicLink()) && VOLUME_NAME.test(entry.name))
+        // A link is none, but a person who sees it can remove it.
+        this.#names.add(entry.name);
   }
 
   /** Those that are there. */
@@ -89,9 +91,9 @@ export class Volumes {
   async remove(name: string): Promise<void> {
     using folder = OpenFolder.below(this.#home, FOLDER);
     await removeTree(folder.path(name));
+    await this.#owners?.giveUp(name);
     this.#names.delete(name);
     this.#claimed.delete(name);
-    await this.#owners?.giveUp(name);
   }
 }
 

@@ -111,6 +111,29 @@ test("a volume that another node has had first is not made, and is asked for aga
   assert.equal(await volumes.prepare(volume("data")), join(fixture.home, "volumes", "data"));
 });
 
+test("a volume is there until it is nobody's, and what is in its place can be removed after a restart, too", async () => {
+  await using fixture = new RunnerFixture();
+  const outages = [new Error("The database is away.")];
+  const owners = {
+    claim: async () => null,
+    async giveUp() {
+      const outage = outages.shift();
+      if (outage !== undefined) throw outage;
+    },
+  };
+  const volumes = new Volumes(fixture.home, owners);
+  await volumes.prepare(volume("data"));
+  await assert.rejects(volumes.remove("data"), /The database is away/);
+  assert.deepEqual(volumes.names, ["data"]);
+  await volumes.remove("data");
+  assert.deepEqual(volumes.names, []);
+  symlinkSync("/nowhere", join(fixture.home, "volumes", "data"));
+  const restarted = new Volumes(fixture.home, null);
+  assert.deepEqual(restarted.names, ["data"]);
+  await restarted.remove("data");
+  assert.deepEqual(readdirSync(join(fixture.home, "volumes")), []);
+});
+
 test("files without content count, too: a volume cannot have so many that nobody comes to an end with them", async () => {
   await using fixture = new RunnerFixture();
   const small = having(volume("small", { bytesMax: MiB }));
