@@ -151,6 +151,8 @@ async function ending(
   const found = await run.files();
   const saved = await saveRunFiles(call, run, found);
   const files = placed(run, found, saved);
+  if (call.text("save") !== null && found.length === 0)
+    call.terminal.note("Nothing was saved: the run has left no files.");
   printAnswer(call, { ...also, ...outcome.document(files) }, () =>
     endLines(run, outcome, files, call.terminal.paint),
   );

@@ -53,7 +53,11 @@ export class DeployedRuns implements InstanceRuns<GatewayWrites> {
   /** @throws DomainError `validation_failed` for a graph that ends by itself, and what Definitions.prepareCreate throws */
   async draftVersion({ name, source, config }: VersionRequest): Promise<VersionDraft<GatewayWrites>> {
     const { definitions } = this.#parts;
-    const draft = await definitions.prepareCreate({ source, name, configuration: config });
+    const draft = await definitions
+      .prepareCreate({ source, name, configuration: config })
+      .catch((error: unknown) => {
+        throw error instanceof DomainError ? ofDeployment(error) : error;
+      });
     if (draft.graph.type !== "service") throw isBatch();
     const made: { job?: CreatedJob } = {};
     return {
@@ -82,6 +86,17 @@ function runIdOf(
 
 const servicesOf = ({ services, nodes }: Graph) =>
   nodes.reduce((count, node) => count + node.services.length, services.length);
+
+/** What is wrong with the job of a version, in the words and at the places of the deployment. */
+function ofDeployment({ code, message, errors }: DomainError): DomainError {
+  const entries = errors.map((entry) => ({
+    ...entry,
+    path: entry.path
+      .replace(/^\/(?=(bundle|blueprint)_id$)/, "/source/")
+      .replace(/^\/resolved_configuration/, "/config"),
+  }));
+  return new DomainError(code, message.replace(/^Invalid job:/, "Invalid deployment:"), entries);
+}
 
 function isBatch(): DomainError {
   const message =

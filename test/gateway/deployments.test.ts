@@ -94,7 +94,8 @@ describe("POST /deployments", () => {
     const none = await post({ name: "x", source: { bundle_id: batch } });
     assert.deepEqual([none.status, pathsOf(none)], [422, ["/source"]]);
     const unknown = await post({ name: "x", source: { bundle_id: "bundle_none" } });
-    assert.equal(unknown.status, 422);
+    assert.deepEqual([unknown.status, pathsOf(unknown)], [422, ["/source/bundle_id"]]);
+    assert.match(String(unknown.body.detail), /^Invalid deployment: there is no bundle/);
     const both = await post({ name: "x", source: { bundle_id: bundleId, blueprint_id: "y" } });
     assert.deepEqual([both.status, pathsOf(both)], [422, ["/source"]]);
     const late = { min_healthy_seconds: 60, healthy_deadline_seconds: 30 };

@@ -110,6 +110,8 @@ describe("with a gateway that is up", () => {
       join(later, "two.txt"),
     ]);
     assert.equal(await readFile(join(later, "two.txt"), "utf8"), "two\n");
+    const nothing = troupe("launch", await bundle("none", "true"), "--save", join(folder, "nothing"));
+    assert.match((await nothing.ended).err, /Nothing was saved: the run has left no files/);
   });
 
   test("a folder that holds anything is not saved into, and no run is started for it, unless --force is given", async () => {
