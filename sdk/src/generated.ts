@@ -829,7 +829,7 @@ export type DeploymentStrategy = {
   /** So long without an instance more that is healthy, and the rollout fails. Default: 600. */
   readonly progress_deadline_seconds?: number | undefined;
 
-  /** Whether it goes on by itself behind the canaries or the second set. Default: false. */
+  /** Whether it needs no promotion behind the canaries or the second set. Default: false. */
   readonly auto_promote?: boolean | undefined;
 
   /** Whether a rollout that fails goes back to the version before. Default: true. */
@@ -2345,7 +2345,7 @@ export type Schedule = {
     /** From the gateway's root. */
     readonly path: string;
 
-    /** Shown once, to whoever has made or changed it; then ********. */
+    /** Shown once, to the caller who has made or changed it; then ********. */
     readonly secret: string;
 
     /**

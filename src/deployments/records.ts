@@ -23,7 +23,7 @@ export interface Strategy {
   readonly healthyDeadlineSeconds: number;
   /** So long without an instance more that serves, and the rollout has failed. */
   readonly progressDeadlineSeconds: number;
-  /** Goes on by itself once the canaries, or all instances of the second set, are healthy. */
+  /** Goes on without a promotion once the canaries, or all instances of the second set, are healthy. */
   readonly autoPromote: boolean;
   /** A rollout that has failed goes back to the last version that had succeeded. */
   readonly autoRollback: boolean;

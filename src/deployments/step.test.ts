@@ -228,7 +228,7 @@ test("stages are passed without a promotion when they are to be", () => {
   }
 });
 
-test("a version whose instances end fails, and goes back by itself", () => {
+test("a version whose instances end fails, and the one before comes back", () => {
   const world = deployed(4, { kind: "canary" });
   world.healthOfNew = (version) => (version === 2 ? "ends" : "passing");
   world.deploy();

@@ -90,7 +90,7 @@ export const resourceKinds: readonly {
   { name: "gpus", text: (amount) => counted(amount, "GPU") },
 ];
 
-/** Whether there is as much as is asked for. Compared often, for whoever waits: it makes nothing. */
+/** Whether there is as much as is asked for. Asked often, of all that wait: it allocates nothing. */
 export function isThere(asked: Amounts, there: Amounts): boolean {
   return resourceKinds.every(({ name }) => asked[name] === 0 || asked[name] <= there[name]);
 }

@@ -34,7 +34,7 @@ interface Called {
 }
 
 /**
- * @returns what stands in for fetch. Requests that no method does are answered with 501; errors have the status that is
+ * @returns a function to be used as fetch. Requests that no method does are answered with 501; errors have the status that is
  *   nearest to the call's code
  */
 export function fetchByProtocol({ origin, certificate }: ProtocolAddress): typeof fetch {

@@ -27,7 +27,7 @@ export interface SignedRequest {
 export type Verdict =
   /** digest: of what was signed, without the time; the same for a request that is sent again. */
   | { readonly kind: "signed"; readonly digest: string }
-  /** message: for whoever sent it. */
+  /** message: for the sender. */
   | { readonly kind: "refused"; readonly reason: "signature" | "time"; readonly message: string };
 
 /** The header that has the signature. */

@@ -51,7 +51,7 @@ export const StrategyInput = Type.Input(
       1,
     ),
     auto_promote: Type.Boolean(
-      `Whether it goes on by itself behind the canaries or the second set. Default: ${of.autoPromote}.`,
+      `Whether it needs no promotion behind the canaries or the second set. Default: ${of.autoPromote}.`,
     ),
     auto_rollback: Type.Boolean(
       `Whether a rollout that fails goes back to the version before. Default: ${of.autoRollback}.`,

@@ -189,7 +189,7 @@ export const ScheduleSchema = Type.Object(
   "A rule by which runs of a job are started.",
 );
 
-/** @param webhookSecret shown: to whoever has just made it */
+/** @param webhookSecret shown: to the caller who has just made it */
 export function renderSchedule(
   schedule: Schedule,
   secrets: ConfigurationSecrets,

@@ -42,7 +42,7 @@ export const WebhookInput = { ...Input, type: ["object", "null"] } as Schema<Sta
 
 export const WebhookShown = Type.Object({
   path: Type.String("From the gateway's root.", { examples: ["/hooks/9Jc…"] }),
-  secret: Type.String("Shown once, to whoever has made or changed it; then ********."),
+  secret: Type.String("Shown once, to the caller who has made or changed it; then ********."),
   scheme,
   tolerance_seconds,
 });

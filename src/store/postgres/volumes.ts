@@ -1,4 +1,4 @@
-// Which node has a volume. What a node had that was removed, or is forgotten, is whoever's that names it next.
+// Which node has a volume. What a node had that was removed, or is forgotten, becomes the node's that names it next.
 
 import { sql } from "kysely";
 import type { VolumeOwners } from "../../execution/volumes.ts";

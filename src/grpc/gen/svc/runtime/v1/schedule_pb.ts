@@ -435,7 +435,7 @@ export type Webhook = Message<"svc.runtime.v1.Webhook"> & {
   scheme?: string | undefined;
 
   /**
-   * Shown once, to whoever has made or changed it.
+   * Shown once, to the caller who has made or changed it.
    *
    * @generated from field: optional string secret = 2;
    */
