@@ -73,6 +73,7 @@ async function tested(paths: readonly string[], env: Readonly<Record<string, str
     timeout: TEST_MS_MAX,
     signal: processes.signal,
     env: { ...process.env, ...env },
+    execArgv: ["--import", join(root, "test/support/untracked-promises.ts")],
   });
   const open = new Set<string>();
   const silence = setTimeout(() => {
