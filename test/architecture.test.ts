@@ -49,6 +49,7 @@ const banned: readonly {
       "cli",
       "execution/examination.ts",
       "execution/process/lease-guard.ts",
+      "execution/process/memory-watch.ts",
       "execution/process/usage.ts",
       "web/dashboard",
     ],

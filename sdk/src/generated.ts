@@ -1636,10 +1636,10 @@ export type ObservabilitySummary = {
   readonly resources?:
     | {
         /**
-         * By what commands were kept within the resources of their nodes: control groups of version 2 or 1, or
-         * nothing.
+         * By what commands were kept within the resources of their nodes: control groups of version 2 or 1, a
+         * watch of their memory with a limit of each process (prlimit), or nothing.
          */
-        readonly enforcement: "none" | "cgroup1" | "cgroup2";
+        readonly enforcement: "none" | "prlimit" | "cgroup1" | "cgroup2";
       }
     | undefined;
 

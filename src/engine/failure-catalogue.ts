@@ -168,8 +168,7 @@ export const failureCatalogue = {
   "resource.memory_exceeded": {
     category: "resource",
     retryable: false,
-    meaning:
-      "The command needed more memory than the resources.memory_mb of its node, and was ended by the system.",
+    meaning: "The command needed more memory than the resources.memory_mb of its node, and was ended.",
     remediation: "Raise the node's resources.memory_mb, or let the command use less memory.",
   },
   "resource.volume_full": {

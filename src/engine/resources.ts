@@ -152,7 +152,7 @@ function bytesText(bytes: number): string {
 }
 
 /** By what commands are kept within what is their own, the weakest first. */
-export const enforcements = ["none", "cgroup1", "cgroup2"] as const;
+export const enforcements = ["none", "prlimit", "cgroup1", "cgroup2"] as const;
 
 export type Enforcement = (typeof enforcements)[number];
 

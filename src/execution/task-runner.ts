@@ -51,6 +51,8 @@ export interface LocalTaskRunnerOptions extends HostLocalOptions {
   readonly openBody: (body: JsonValue) => DecryptedBody;
   /** Absent: no other node has the database. */
   readonly volumeOwners?: VolumeOwners;
+  /** Absent: those of this machine. */
+  readonly controlGroups?: ControlGroups;
 }
 
 interface Running {
@@ -73,7 +75,7 @@ export class LocalTaskRunner implements TaskRunner {
     (pid) => this.#trees.spare(pid),
     () => this.#onLeaseOver(),
   );
-  readonly #groups = new ControlGroups();
+  readonly #groups: ControlGroups;
   readonly #fifos: FifoSupply;
   readonly #trash: Trash;
   readonly #commands: HostLocalRunner;
@@ -87,6 +89,7 @@ export class LocalTaskRunner implements TaskRunner {
 
   constructor(options: LocalTaskRunnerOptions) {
     this.#options = options;
+    this.#groups = options.controlGroups ?? new ControlGroups();
     this.#trees = new ProcessTrees(options.home, options.clock);
     this.sideCommands = new SideCommands({ ...options, trees: this.#trees });
     this.#fifos = new FifoSupply(join(options.home, "tmp", "pipes"));

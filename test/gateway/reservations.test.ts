@@ -105,7 +105,7 @@ test("the summary of a run says whether its commands were kept within what was t
   const node = executor("a", ["true"]);
   assert.equal(await resourcesOf(node), undefined);
   const shown = await resourcesOf({ ...node, resources: { memory_mb: 50, cpu: 0.5 } });
-  assert.match(String(shown?.enforcement), /^(none|cgroup1|cgroup2)$/);
+  assert.match(String(shown?.enforcement), /^(none|prlimit|cgroup1|cgroup2)$/);
 });
 
 test("a submitted job of the runtime API waits the same, and shows it", async () => {

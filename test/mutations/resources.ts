@@ -16,6 +16,10 @@ const groups = mutationsOf("src/execution/process/control-groups.ts", [
   "src/execution/process/control-groups.test.ts",
 ]);
 
+const watch = mutationsOf("src/execution/process/memory-watch.ts", [
+  "src/execution/process/memory-watch.test.ts",
+]);
+
 export const resourceMutations: readonly Mutation[] = [
   pools(
     "a device that is not there is waited for",
@@ -333,8 +337,8 @@ export const resourceMutations: readonly Mutation[] = [
   {
     fault: "a command that was ended for want of memory is told to have been ended by a signal",
     file: "src/execution/runner/host-local.ts",
-    search: "memoryExceededBytes: isMemoryShort ? (config.demand?.memoryBytes ?? null) : null,",
-    replacement: "memoryExceededBytes: null,",
+    search: "memoryExceeded: isMemoryShort",
+    replacement: "memoryExceeded: false",
     tests: ["src/execution/runner/own-resources.test.ts"],
   },
   {
@@ -350,6 +354,26 @@ export const resourceMutations: readonly Mutation[] = [
     search: "if (group !== null) await requireExecutable(",
     replacement: "if (false) await requireExecutable(",
     tests: ["src/execution/runner/own-resources.test.ts"],
+  },
+  watch("memory that processes share counts for each of them", "shareOf(one) ?? all", "all"),
+  watch(
+    "a process that is being started counts with its parent's memory",
+    "isOwn ? bytesIn",
+    "true ? bytesIn",
+  ),
+  watch("what has left a command's tree is not watched", "heldBelow([pid, ...marked])", "heldBelow([pid])"),
+  watch("what a command has started is not watched", "parents.set(child, memory)", "parents.has(child)"),
+  watch(
+    "a burst that nobody has seen is a failure of the program",
+    "/ 2 ? rssBytesMax : null",
+    "/ 2 ? null : null",
+  ),
+  {
+    fault: "processes that are watched have no limit of their own",
+    file: "src/execution/process/native-spawn.ts",
+    search: "if (soft <= BigInt(bytes)) return;",
+    replacement: "if (soft > 0n) return;",
+    tests: ["src/execution/process/memory-watch.test.ts"],
   },
   {
     fault: "a run whose commands were kept within nothing says the opposite",

@@ -22,7 +22,7 @@ import { type ProcessSource, procSource } from "../../src/execution/process/proc
 import type { HostLocalOptions } from "../../src/execution/runner/host-local.ts";
 import { payloadsIn } from "../../src/execution/runner/paths.ts";
 import type { RunEventsPlace } from "../../src/execution/runner/worker-contract.ts";
-import { LocalTaskRunner } from "../../src/execution/task-runner.ts";
+import { LocalTaskRunner, type LocalTaskRunnerOptions } from "../../src/execution/task-runner.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { SecretKey } from "../../src/security/secret-key.ts";
 import { FileBlobs } from "../../src/store/blobs.ts";
@@ -272,6 +272,7 @@ export class RunnerFixture {
   constructor(
     home: string = mkdtempSync(join(realpathSync(tmpdir()), "troupe-execution-")),
     clock = realClock,
+    changes: Partial<LocalTaskRunnerOptions> = {},
   ) {
     this.home = home;
     this.payload = join(home, "payloads");
@@ -304,6 +305,7 @@ export class RunnerFixture {
         warn: (fields, message) => this.warnings.push(`${message} ${JSON.stringify(fields)}`),
         error: (fields, message) => this.warnings.push(`${message} ${JSON.stringify(fields)}`),
       },
+      ...changes,
     });
     this.runner.setListener(this.listener);
   }

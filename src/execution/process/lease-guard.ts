@@ -6,7 +6,7 @@
 //   the same home starts meanwhile.
 
 import { machineSource, type ProcessSource } from "./process-table.ts";
-import { signalGroup } from "./process-trees.ts";
+import { signalGroup, signalProcess } from "./process-trees.ts";
 
 const LOOK_AGAIN_MS_FIRST = 20;
 const LOOK_AGAIN_MS_MAX = 1_000;
@@ -89,7 +89,7 @@ export class LeaseGuard {
       );
       if (left?.length === 0) return;
       for (const { pid, start } of left ?? []) {
-        if ((this.#source.startOf(pid) ?? start) === start) kill(pid);
+        if ((this.#source.startOf(pid) ?? start) === start) signalProcess(pid, "SIGKILL");
       }
       await new Promise((resolve) => setTimeout(resolve, waitMs));
     }
@@ -109,13 +109,5 @@ export class LeaseGuard {
     }
     this.#onOver();
     void this.endAll();
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch {
-    // It ended meanwhile.
   }
 }

@@ -28,6 +28,7 @@ const calls = {
   posix_spawnattr_setsigmask: { arguments: [POINTER, POINTER], return: INT },
   fcntl: { arguments: [INT, INT, INT], return: INT },
   wait4: { arguments: [INT, POINTER, INT, POINTER], return: INT },
+  prlimit: { arguments: [INT, INT, POINTER, POINTER], return: INT },
   prctl: { arguments: [INT, "u64", "u64", "u64", "u64"], return: INT },
 } as const;
 
@@ -37,6 +38,7 @@ const SETSIGMASK = 0x08;
 const SETSID = 0x80;
 const F_SETFL = 4;
 const WNOHANG = 1;
+const RLIMIT_DATA = 2;
 const PR_SET_CHILD_SUBREAPER = 36;
 const SIGNAL_SET_BYTES = 128;
 /** More than the C libraries need for the structures that they keep their settings in. */
@@ -62,6 +64,8 @@ export interface NativeExit {
   readonly signal: string | null;
   /** Processor time of the worker, and of what it started and waited for. */
   readonly cpuMs: number;
+  /** The most memory that one of them held. */
+  readonly rssBytesMax: number;
   /** Whether nothing is left of it for sure; false when that is not known. */
   readonly isTreeGone: boolean;
 }
@@ -174,18 +178,32 @@ export class NativeSpawn {
       const onExit = this.#running.get(pid);
       if (onExit === undefined) continue;
       this.#running.delete(pid);
-      ended.push({ onExit, exit: { ...exitOf(this.#status.readInt32LE()), cpuMs: cpuMsOf(this.#usage) } });
+      ended.push({ onExit, exit: { ...exitOf(this.#status.readInt32LE()), ...usageOf(this.#usage) } });
     }
     if (ended.length === 0) return;
-    const isTreeGone = !this.#hasOrphans();
+    const isTreeGone = this.orphans()?.length === 0;
     for (const { onExit, exit } of ended) onExit({ ...exit, isTreeGone });
   }
 
-  /** Nothing leaves the list of children but by waiting for it, so none is missed. */
-  #hasOrphans(): boolean {
+  /** What workers have left: children of this process that it did not start. @returns null when that is not known */
+  orphans(): readonly number[] | null {
+    // Nothing leaves the list but by waiting for it, so none is missed.
     const list = readProcFile(`/proc/self/task/${process.pid}/children`);
-    if (list === null || list.length > CHILDREN_CHARS_MAX) return true;
-    return list.split(" ").some((pid) => pid !== "" && !this.#running.has(Number(pid)));
+    if (list === null || list.length > CHILDREN_CHARS_MAX) return null;
+    return list
+      .split(" ")
+      .filter((pid) => pid !== "" && !this.#running.has(Number(pid)))
+      .map(Number);
+  }
+
+  /** Limits what the process, and each that it starts from now on, may reserve for data. They can raise it again. */
+  limitData(pid: number, bytes: number): void {
+    const softAndHard = new BigUint64Array(2);
+    if (this.#libc.prlimit(pid, RLIMIT_DATA, null, softAndHard) !== 0) return;
+    const [soft = 0n] = softAndHard;
+    if (soft <= BigInt(bytes)) return;
+    softAndHard[0] = BigInt(bytes);
+    this.#libc.prlimit(pid, RLIMIT_DATA, softAndHard, null);
   }
 }
 
@@ -224,8 +242,8 @@ function exitOf(status: number): Pick<NativeExit, "exitCode" | "signal"> {
   return { exitCode: null, signal: signalNames.get(signal) ?? `SIG${signal}` };
 }
 
-/** Of `struct rusage`: seconds and microseconds of the program's time, then of the system's for it. */
-function cpuMsOf(usage: Buffer): number {
+/** Of `struct rusage`: seconds and microseconds of the program's time, then of the system's for it, then KiB. */
+function usageOf(usage: Buffer): Pick<NativeExit, "cpuMs" | "rssBytesMax"> {
   const at = (index: number) => Number(usage.readBigInt64LE(index * 8));
-  return (at(0) + at(2)) * 1_000 + (at(1) + at(3)) / 1_000;
+  return { cpuMs: (at(0) + at(2)) * 1_000 + (at(1) + at(3)) / 1_000, rssBytesMax: at(4) * 1_024 };
 }

@@ -161,6 +161,7 @@ it("an orphan that keeps its command's output open does not hold up the outcome 
         mark: trees.newMark(),
         pipes,
         takesInput: false,
+        memoryBytes: null,
       },
       { tools, sinks: { stdout: drop, stderr: drop, events: drop, backpressure: () => null } },
     );

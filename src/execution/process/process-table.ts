@@ -4,7 +4,7 @@
 // - Reading the table never blocks the event loop, and a process that ends meanwhile is left out.
 
 import { execFile } from "node:child_process";
-import { closeSync, existsSync, openSync, readSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { canMark, markIn } from "./process-marks.ts";
@@ -122,6 +122,31 @@ export function readProcFile(path: string): string | null {
     }
   } catch {
     return null;
+  }
+}
+
+/**
+ * The children of a process, those of its first `threadsMax` threads: they belong to the thread that started them. Of a
+ * thread with more than some 500 children the first ones; empty where the system does not list them.
+ */
+export function childrenOf(pid: number, threads: number, threadsMax: number): number[] {
+  const threadIds = threads <= 1 ? [String(pid)] : threadsOf(pid).slice(0, threadsMax);
+  return threadIds.flatMap((id) => {
+    const text = readProcFile(`/proc/${pid}/task/${id}/children`) ?? "";
+    // The last one may have been cut.
+    return text
+      .slice(0, text.lastIndexOf(" ") + 1)
+      .split(" ")
+      .filter(Boolean)
+      .map(Number);
+  });
+}
+
+function threadsOf(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
   }
 }
 

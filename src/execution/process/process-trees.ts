@@ -267,12 +267,7 @@ export class ProcessTrees {
 
   #signalAll(entries: readonly ProcessEntry[], signal: NodeJS.Signals): void {
     for (const { pid, start } of entries) {
-      if ((this.#source.startOf(pid) ?? start) !== start) continue;
-      try {
-        process.kill(pid, signal);
-      } catch {
-        // It ended meanwhile.
-      }
+      if ((this.#source.startOf(pid) ?? start) === start) signalProcess(pid, signal);
     }
   }
 
@@ -287,6 +282,15 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): void {
     process.kill(-pid, signal);
   } catch {
     // ESRCH: nobody is left. EPERM: all that is left runs as somebody else, and cannot be signalled.
+  }
+}
+
+/** Signals a process. Harmless when it has ended. */
+export function signalProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // ESRCH, or EPERM: it became somebody else's.
   }
 }
 

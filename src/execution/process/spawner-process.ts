@@ -10,6 +10,7 @@ import { closeSync, constants } from "node:fs";
 import type { ResourceUsage } from "../../engine/task-port.ts";
 import { LineSplitter } from "../output/lines.ts";
 import { LeaseGuard } from "./lease-guard.ts";
+import { MemoryWatch, type WatchedMemory } from "./memory-watch.ts";
 import { type NativeExit, NativeSpawn, type NativeSpec } from "./native-spawn.ts";
 import { openEnd } from "./pipes.ts";
 import { withMark } from "./process-marks.ts";
@@ -27,6 +28,8 @@ export interface StartSpec {
   readonly stdin: string | null;
   readonly stdout: string;
   readonly stderr: string;
+  /** What it may hold with all that it starts; null: nobody watches. */
+  readonly memoryBytes: number | null;
 }
 
 export interface StartRequest extends StartSpec {
@@ -43,6 +46,8 @@ export interface WorkerExit {
   readonly signal: string | null;
   /** Null where the system does not tell. */
   readonly usage: ResourceUsage | null;
+  /** Null when its memory was not watched. */
+  readonly memory: WatchedMemory | null;
   /** Whether nothing is left of the worker's process tree for sure; false when that is not known. */
   readonly isTreeGone: boolean;
 }
@@ -63,6 +68,8 @@ export type StartReport = { readonly id: number } & (
 const REQUEST_BYTES_MAX = 64 * 1024 * 1024;
 
 const native = NativeSpawn.open();
+/** Opened for the first command that it is for. */
+let watch: MemoryWatch | null = null;
 const meter = new UsageMeter();
 const guard = new LeaseGuard(() => report({ kind: "lease over" }));
 
@@ -88,7 +95,8 @@ function report(given: StartReport | LeaseOver): void {
   process.stdout.write(`${JSON.stringify(given)}\n`);
 }
 
-function start({ id, file, args, cwd, env, mark, stdin, stdout, stderr }: StartRequest): void {
+function start(request: StartRequest): void {
+  const { id, file, args, cwd, env, mark, stdin, stdout, stderr, memoryBytes } = request;
   const failed = (error: NodeJS.ErrnoException) =>
     report({ id, kind: "failed", code: error.code ?? null, message: error.message });
   if (guard.isOver) {
@@ -106,10 +114,11 @@ function start({ id, file, args, cwd, env, mark, stdin, stdout, stderr }: StartR
     const stdinFd = stdin === null ? null : open(stdin, constants.O_RDONLY);
     const [stdoutFd, stderrFd] = [open(stdout, constants.O_WRONLY), open(stderr, constants.O_WRONLY)];
     const spec = { file, args, cwd, env, stdinFd, stdoutFd, stderrFd };
-    const onExit = ({ exitCode, signal, cpuMs, isTreeGone }: Exit) => {
-      const ended = (usage: ResourceUsage | null) =>
-        report({ id, kind: "ended", exitCode, signal, usage, isTreeGone });
+    const onExit = ({ exitCode, signal, cpuMs, rssBytesMax, isTreeGone }: Exit) => {
       if (pid === undefined) return;
+      const memory = watch?.ended(pid, rssBytesMax) ?? null;
+      const ended = (usage: ResourceUsage | null) =>
+        report({ id, kind: "ended", exitCode, signal, usage, memory, isTreeGone });
       guard.ended(mark, pid, isTreeGone);
       meter.ended(pid, ended, cpuMs);
     };
@@ -117,6 +126,10 @@ function start({ id, file, args, cwd, env, mark, stdin, stdout, stderr }: StartR
     if (pid === undefined) return;
     guard.started(mark, pid);
     meter.started(pid);
+    if (memoryBytes !== null) {
+      watch ??= MemoryWatch.open(native);
+      watch?.started(pid, mark, memoryBytes);
+    }
     // Its start is looked up before it can be reaped, while the id is surely its own.
     report({ id, kind: "started", pid, start: machineSource.startOf(pid) });
   } catch (error) {
@@ -136,7 +149,9 @@ function spawnByNode(
   const options = { cwd, env, shell: false, detached: true };
   const child = spawn(file, args, { ...options, stdio: [stdinFd ?? "ignore", stdoutFd, stderrFd] });
   if (child.pid === undefined) child.once("error", failed);
-  child.once("exit", (exitCode, signal) => onExit({ exitCode, signal, cpuMs: null, isTreeGone: false }));
+  child.once("exit", (exitCode, signal) =>
+    onExit({ exitCode, signal, cpuMs: null, rssBytesMax: 0, isTreeGone: false }),
+  );
   return child.pid;
 }
 

@@ -45,6 +45,7 @@ class World {
       stdin: null,
       stdout,
       stderr,
+      memoryBytes: null,
     });
   }
 
@@ -145,7 +146,15 @@ describe("the spawner", () => {
 
   it("does not wait for a reader that a worker's pipe has lost", async () => {
     await using world = new World();
-    const nobodyReads = { file: "true", args: [], cwd: "/", env: {}, mark: "1", stdin: null };
+    const nobodyReads = {
+      file: "true",
+      args: [],
+      cwd: "/",
+      env: {},
+      mark: "1",
+      stdin: null,
+      memoryBytes: null,
+    };
     const [stdout = "", stderr = ""] = await world.fifos.take(2);
     await assert.rejects(world.spawner.start({ ...nobodyReads, stdout, stderr }), { code: "ENXIO" });
     assert.deepEqual(endOf(await (await world.start("true", [])).exited), [0, null]);

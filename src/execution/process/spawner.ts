@@ -141,8 +141,8 @@ export class Spawner {
     } else if (report.kind === "failed" && open.kind === "starting") {
       open.reject(systemError(report.code, report.message));
     } else if (report.kind === "ended" && open.kind === "running") {
-      const { exitCode, signal, usage, isTreeGone } = report;
-      open.resolve({ exitCode, signal, usage, isTreeGone });
+      const { exitCode, signal, usage, memory, isTreeGone } = report;
+      open.resolve({ exitCode, signal, usage, memory, isTreeGone });
     }
   }
 

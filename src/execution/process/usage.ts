@@ -10,9 +10,9 @@
 // - What a worker left running counts as far as it was seen; and no worker is reported with less than was seen.
 // - Looking takes at most a hundredth of one processor, however many workers run.
 
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync } from "node:fs";
 import type { ResourceUsage } from "../../engine/task-port.ts";
-import { readProcFile, statOf } from "./process-table.ts";
+import { childrenOf, readProcFile, statOf } from "./process-table.ts";
 
 /**
  * From a worker's start to the first look, from that to the second, …; the last one goes on. A look at a command that
@@ -211,7 +211,7 @@ function usageOfTree(rootPid: number, known: readonly SeenProcess[]): TreeUsage 
     ticks += stat.ownTicks + stat.reapedTicks;
     rssBytesMax = larger(rssBytesMax, rssBytesMaxOf(pid));
     if (pid !== rootPid) below.push({ pid, start: stat.start });
-    for (const child of childrenOf(pid, stat.threads)) pids.add(child);
+    for (const child of childrenOf(pid, stat.threads, THREADS_MAX)) pids.add(child);
   }
   return { ticks, rssBytesMax, below };
 }
@@ -240,21 +240,4 @@ function larger(a: number | null, b: number | null): number | null {
 function rssBytesMaxOf(pid: number): number | null {
   const kb = /^VmHWM:\s+(\d+) kB$/m.exec(readProcFile(`/proc/${pid}/status`) ?? "")?.[1];
   return kb === undefined ? null : Number(kb) * BYTES_PER_KB;
-}
-
-/** Children belong to the thread that started them. Empty where the system does not list them. */
-function childrenOf(pid: number, threads: number): number[] {
-  const threadIds = threads <= 1 ? [String(pid)] : threadsOf(pid);
-  return threadIds.flatMap((id) => {
-    const text = readProcFile(`/proc/${pid}/task/${id}/children`);
-    return text === null ? [] : text.split(" ").filter(Boolean).map(Number);
-  });
-}
-
-function threadsOf(pid: number): string[] {
-  try {
-    return readdirSync(`/proc/${pid}/task`).slice(0, THREADS_MAX);
-  } catch {
-    return [];
-  }
 }

@@ -17,13 +17,17 @@ export interface CommandEnd {
   readonly timeoutMs: number | null;
   /** Why an answer of a person could not be written, when that is the reason. */
   readonly answerError: unknown;
-  /** The memory that was its own and did not do; null when it did. */
-  readonly memoryExceededBytes: number | null;
+  /** Null when its own memory has sufficed. */
+  readonly memoryExceeded: {
+    readonly ownBytes: number;
+    /** Null where the system had let it hold no more. */
+    readonly heldBytes: number | null;
+  } | null;
 }
 
 /** The failure of a command that ran; null when it succeeded. */
 export function failureOfEnd(end: CommandEnd): AttemptFailure | null {
-  const { program, command, reason, timeoutMs, answerError, memoryExceededBytes } = end;
+  const { program, command, reason, timeoutMs, answerError, memoryExceeded } = end;
   const name = `The command "${short(program)}"`;
   if (reason === "timeout") {
     const seconds = (timeoutMs ?? 0) / 1_000;
@@ -41,11 +45,13 @@ export function failureOfEnd(end: CommandEnd): AttemptFailure | null {
   if (reason === "answer_unwritten") {
     return failureOfSystem("An answer of a person could not be written to SVC_HUMAN_RESPONSES", answerError);
   }
-  if (memoryExceededBytes !== null && (command.signal !== null || command.exitCode !== 0)) {
-    const memory = amountsText({ ...nothingAsked, memoryBytes: memoryExceededBytes }, ["memoryBytes"]);
+  if (memoryExceeded !== null && (command.signal !== null || command.exitCode !== 0)) {
+    const { ownBytes, heldBytes } = memoryExceeded;
+    const held =
+      heldBytes === null ? "was ended by the system" : `was ended when it held ${memoryText(heldBytes)}`;
     return new AttemptFailure(
       "resource.memory_exceeded",
-      `${name} needed more than the ${memory} that are its own, and was ended by the system.${lastStderrLine(command)}`,
+      `${name} needed more than the ${memoryText(ownBytes)} that are its own, and ${held}.${lastStderrLine(command)}`,
     );
   }
   if (command.signal !== null) {
@@ -59,6 +65,10 @@ export function failureOfEnd(end: CommandEnd): AttemptFailure | null {
     "executor.exit_nonzero",
     `${name} ended with exit code ${command.exitCode}.${lastStderrLine(command)}`,
   );
+}
+
+function memoryText(memoryBytes: number): string {
+  return amountsText({ ...nothingAsked, memoryBytes }, ["memoryBytes"]);
 }
 
 /** The last line of stderr: mostly the one that says what went wrong. */

@@ -161,7 +161,7 @@ export class HostLocalRunner {
     }
   }
 
-  /** What keeps the command within the resources that are its own. */
+  /** What keeps the command within the resources that are its own; null: at most a watch of its memory. */
   async #groupFor({ task, config }: Attempt): Promise<ControlGroup | null> {
     if (config.demand === null || !mayBeKept(config.demand)) return null;
     try {
@@ -170,7 +170,7 @@ export class HostLocalRunner {
       const fields = { job_id: task.ref.jobId, agent_id: task.agentId, error: String(error) };
       this.#options.log.warn(
         fields,
-        "A command is not kept within its resources: it could be given no group.",
+        "A command could be given no control group: at most its memory is watched.",
       );
       return null;
     }
@@ -202,16 +202,18 @@ export class HostLocalRunner {
     control.responses.close();
     output.flush();
     if (exit === null && !worker.askedToEnd) throw failureOfLoss();
-    const { exitCode, signal, usage } = exit ?? killed;
+    const { exitCode, signal, usage, memory } = exit ?? killed;
     const command: CommandResult = {
       exitCode,
       signal,
       usage,
       ...output.carried(),
       durationMs: Math.round(performance.now() - startedAtMs),
-      ...(mayBeKept(config.demand) && { enforcement: group?.enforcement ?? "none" }),
+      ...(mayBeKept(config.demand) && {
+        enforcement: group?.enforcement ?? (memory === null ? "none" : "prlimit"),
+      }),
     };
-    const isMemoryShort = (await group?.ranOutOfMemory()) === true;
+    const isMemoryShort = (await group?.ranOutOfMemory()) ?? (memory?.exceededBytes ?? null) !== null;
     const isWorkspaceEmpty = await this.#places.settle(places);
     if (places.volumes.length > 0) await this.#tellOverfull(attempt, places);
     const end: CommandEnd = {
@@ -220,7 +222,9 @@ export class HostLocalRunner {
       reason: worker.askedToEnd ? control.reason : null,
       timeoutMs: task.timeoutMs,
       answerError: control.answerError,
-      memoryExceededBytes: isMemoryShort ? (config.demand?.memoryBytes ?? null) : null,
+      memoryExceeded: isMemoryShort
+        ? { ownBytes: config.demand?.memoryBytes ?? 0, heldBytes: memory?.exceededBytes ?? null }
+        : null,
     };
     const outcome = await this.#conclude(attempt, places, output, end);
     return { outcome, isTreeGone: worker.isTreeGone, isWorkspaceEmpty };
@@ -261,6 +265,7 @@ export class HostLocalRunner {
           mark,
           pipes: places.pipes,
           takesInput: config.longLived,
+          memoryBytes: group === null ? config.demand?.memoryBytes || null : null,
         },
         {
           tools: this.#tools,
@@ -372,7 +377,7 @@ function programOf({ command }: ExecutorConfig): string {
 }
 
 /** How a worker ends that was asked to, unseen: whatever is left of it is killed. */
-const killed = { exitCode: null, signal: "SIGKILL", usage: null } as const;
+const killed = { exitCode: null, signal: "SIGKILL", usage: null, memory: null } as const;
 
 function endedBeforeStart(reason: EndReason): TaskOutcome {
   if (reason === "stopped" || reason === "draining") return interrupted(reason);

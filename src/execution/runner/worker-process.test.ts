@@ -45,6 +45,7 @@ it("a worker, started or not, leaves no named pipe and no open file", async () =
         mark: tools.trees.newMark(),
         pipes,
         takesInput: true,
+        memoryBytes: null,
       },
       { tools, sinks },
     );

@@ -29,6 +29,8 @@ export interface WorkerSpec {
   readonly pipes: WorkerPipes;
   /** Whether stdin is a pipe that messages are sent through. */
   readonly takesInput: boolean;
+  /** What it may hold with all that it starts; null: nobody watches. */
+  readonly memoryBytes: number | null;
 }
 
 export class WorkerProcess {
@@ -64,7 +66,7 @@ export class WorkerProcess {
    * @throws the system's error (code ENOENT, EACCES, E2BIG, …) when the command cannot be started, or SpawnerLost
    */
   static async start(spec: WorkerSpec, { tools, sinks }: Given): Promise<WorkerProcess> {
-    const { file, args, cwd, env, mark, takesInput, pipes } = spec;
+    const { file, args, cwd, env, mark, takesInput, pipes, memoryBytes } = spec;
     // What it writes is passed on when it is known that it has started.
     using _ = pipes.listenLater(sinks);
     // Closed, and given back, when no worker comes of it.
@@ -74,7 +76,8 @@ export class WorkerProcess {
     const ends = stdin === null ? null : openPipe(stdin);
     if (ends !== null) for (const fd of [ends.readFd, ends.writeFd]) unused.defer(() => closeSync(fd));
     const { stdout, stderr } = pipes;
-    const worker = await tools.spawner.start({ file, args, cwd, env, mark, stdin, stdout, stderr });
+    const start = { file, args, cwd, env, mark, stdin, stdout, stderr, memoryBytes };
+    const worker = await tools.spawner.start(start);
     unused.move();
     if (stdin === null || ends === null) return new WorkerProcess(worker, spec, null, tools);
     // Open until the worker has its own: a pipe that nobody reads cannot be opened for writing.

@@ -89,7 +89,7 @@ export const ObservabilitySummarySchema = Type.Object(
         {
           enforcement: Type.OneOf(
             enforcements,
-            "By what commands were kept within the resources of their nodes: control groups of version 2 or 1, or nothing.",
+            "By what commands were kept within the resources of their nodes: control groups of version 2 or 1, a watch of their memory with a limit of each process (prlimit), or nothing.",
           ),
         },
         "Only of a run with such commands.",
