@@ -113,7 +113,10 @@ export async function startProgram(
   const metrics = openMetrics(core, gateway, { streams, waits, nodes }, undo);
   const serving = { servers, streams, waits, nodes, capacity, metrics, stopping: stopping.signal };
   await core.resources.start();
-  await core.node?.join(() => gateway.programLost());
+  await core.node?.join({
+    programLost: () => gateway.programLost(),
+    launch: (runId) => gateway.launcher.enqueue(runId),
+  });
   await gateway.nodeChanges.bringJoin();
   const served = await serve(config, core, gateway, serving);
   core.runEvents.servedAt(served.gatewayUrl);

@@ -174,7 +174,15 @@ export function openGateway(
     clock,
     log,
   });
-  const deployedRuns = new DeployedRuns({ definitions, runs, launcher, clock });
+  const deployedRuns = new DeployedRuns({
+    definitions,
+    runs,
+    plans,
+    launcher,
+    nodes: async () => sharedByNodes?.reads.present() ?? [],
+    tell: (owner, runId) => node?.tell(owner, runId),
+    clock,
+  });
   const deploymentCounts = new DeploymentCounts();
   const deploymentController = new DeploymentController({
     records,
@@ -197,6 +205,7 @@ export function openGateway(
   });
   const takeover = new Takeover({
     ownership,
+    closed: () => engine.closed,
     records: sqlWorkOwners(store.database),
     settle: async () => {
       await launcher.recover();

@@ -55,6 +55,8 @@ export interface NodeDoorParts {
   readonly credentials: NodeCredentials;
   readonly messageBytesMax: number;
   readonly reconciler: Pick<Reconciler, "reconcile">;
+  /** Launches a run if it is this node's. */
+  readonly launch: (runId: string) => void;
   readonly log: EngineLog;
 }
 
@@ -87,6 +89,7 @@ export async function openNodeDoor(
     owner,
     nodeId,
     reconcile: (fix) => reconciler.reconcile(fix),
+    launch: parts.launch,
     version: programVersion(),
     engine,
     feed,

@@ -5,7 +5,8 @@ import type { OwnNode } from "../cluster/cluster-nodes.ts";
 import { Membership, NodeRemoved, NodeTaken, type Work } from "../cluster/membership.ts";
 import { nodeNames } from "../cluster/node-names.ts";
 import { NodeWatch } from "../cluster/node-watch.ts";
-import { isReady, type NodeOrders } from "../cluster/nodes.ts";
+import { isReady, type NodeOrders, nodeOf } from "../cluster/nodes.ts";
+import { RemoteLaunches } from "../cluster/remote-launches.ts";
 import { clusterTasks } from "../cluster/tasks/cluster-tasks.ts";
 import { knownNode } from "../cluster/tasks/known-nodes.ts";
 import { Peers } from "../cluster/wire/peers.ts";
@@ -45,6 +46,14 @@ export interface NodeParts {
   readonly log: EngineLog;
 }
 
+/** What a node tells the gateway of its program. */
+export interface GatewayOfNode {
+  /** Another program was lost, or this one has another name. */
+  programLost(): void;
+  /** Another node has given a run to this one. */
+  launch(runId: string): void;
+}
+
 export type Node = Awaited<ReturnType<typeof openNode>>;
 
 export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisposableStack) {
@@ -70,7 +79,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
   const messageBytesMax = Math.max(MESSAGE_BYTES_MIN, 2 * config.bodyBytesMax);
   const peers = new Peers({ credentials, messageBytesMax, clock: systemClock });
   undo.defer(() => peers.close());
-  let programLost = () => {};
+  let gateway: GatewayOfNode = { programLost: () => {}, launch: () => {} };
   const watch = new NodeWatch({
     nodeId,
     records,
@@ -79,7 +88,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     onOver: (owners) => {
       for (const host of owners) tasks.peers.ended(host);
       membership.lookNow();
-      programLost();
+      gateway.programLost();
     },
     clock: systemClock,
     log,
@@ -101,11 +110,11 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
   const work: Work = {
     begin(next) {
       engine().takeUp(next);
-      programLost();
+      gateway.programLost();
     },
     async takeOver() {
       const jobs = await engine().recover();
-      if (jobs > 0) programLost();
+      if (jobs > 0) gateway.programLost();
       return jobs;
     },
     giveUp(reason) {
@@ -133,6 +142,13 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
       return reads.find(asked);
     },
   };
+  const launches = new RemoteLaunches({
+    peers,
+    addressOf: (other) => watch.addressOf(nodeOf(other) ?? ""),
+    clock: systemClock,
+    log,
+  });
+  undo.defer(() => launches.stop());
   let address: string | null = null;
   return {
     nodeId,
@@ -141,6 +157,10 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     orders,
     names: nodeNames(ownNode, (other) => watch.nameOf(other)),
     tasks,
+    /** Tells another node of a run that is its own to launch. */
+    tell: (other: string, runId: string) => {
+      if (other !== owner()) launches.tell(other, runId);
+    },
     /**
      * Listens for the other nodes.
      *
@@ -151,12 +171,21 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     async openDoor(
       door: Omit<
         NodeDoorParts,
-        "nodeId" | "owner" | "nodes" | "peers" | "host" | "welcomes" | "credentials" | "messageBytesMax"
+        | "nodeId"
+        | "owner"
+        | "nodes"
+        | "peers"
+        | "host"
+        | "launch"
+        | "welcomes"
+        | "credentials"
+        | "messageBytesMax"
       >,
       keys: readonly string[],
     ): Promise<Pick<NodeDoor, "control" | "reconcileNode">> {
       const welcomes = { expected, shared: { databaseUrl: config.databaseUrl ?? "", keys } };
-      const own = { nodeId, owner, nodes: reads, peers, host: tasks.host, welcomes };
+      const launch = (runId: string) => gateway.launch(runId);
+      const own = { nodeId, owner, nodes: reads, peers, host: tasks.host, launch, welcomes };
       const opened = await openNodeDoor(config, { ...door, ...own, credentials, messageBytesMax }, undo);
       address = opened.address;
       return opened;
@@ -164,11 +193,10 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     /**
      * Registers the node; from now on it works under its lease.
      *
-     * @param onProgramLost called when another program was lost, or this one has another name
      * @throws StartFailed
      */
-    async join(onProgramLost: () => void): Promise<void> {
-      programLost = onProgramLost;
+    async join(of: GatewayOfNode): Promise<void> {
+      gateway = of;
       try {
         await membership.join(work, address, identity.isInPlace ? "any" : []);
       } catch (error) {

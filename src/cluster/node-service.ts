@@ -13,6 +13,7 @@ import type { EventFeed } from "../runs/feed.ts";
 import type { ServiceRegistry } from "../services/registry.ts";
 import { type ByteSource, BytesRefused } from "./bytes.ts";
 import type { Reconciliation } from "./reconcile.ts";
+import { LAUNCHES_MAX } from "./remote-launches.ts";
 import type { TaskHost } from "./tasks/host.ts";
 import type { FromHost, FromOwner } from "./tasks/messages.ts";
 import { NotWelcome, type WelcomesParts, welcome } from "./welcomes.ts";
@@ -28,6 +29,7 @@ import {
   ControlResponseSchema,
   DifferenceSchema,
   type FetchBytesResponse,
+  LaunchResponseSchema,
   ListBytesResponseSchema,
   type ListServicesResponse,
   ListServicesResponseSchema,
@@ -55,6 +57,8 @@ export interface NodeServiceParts {
   /** What runs other nodes' attempts here. */
   readonly host: Pick<TaskHost, "accept">;
   readonly reconcile: (fix: boolean) => Promise<Reconciliation>;
+  /** Launches a run if it is this node's. */
+  readonly launch: (runId: string) => void;
   /** What the jobs of this node offer. */
   readonly services: Pick<ServiceRegistry, "list" | "find" | "check">;
   /** For programs that join. */
@@ -116,6 +120,11 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
       },
 
       findService: (request) => foundToWire(services.find(request)),
+
+      launch({ runIds }) {
+        for (const runId of runIds.slice(0, LAUNCHES_MAX)) parts.launch(runId);
+        return create(LaunchResponseSchema);
+      },
 
       async reconcile({ nodeId, fix }) {
         // Its address was another node's before.

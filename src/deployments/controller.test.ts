@@ -53,6 +53,7 @@ beforeEach(() => {
     records,
     runs: {
       prepare: () => Promise.reject(new DomainError("unavailable", "Not in this test.")),
+      places: async () => [],
       accepted: () => {},
       cancel: async () => {},
       cancelled: () => {},

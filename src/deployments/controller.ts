@@ -17,8 +17,9 @@ import { deletedLine, withEvents } from "./events.ts";
 import { type Observed, versionOf } from "./health.ts";
 import type { ControllerRecords, ControllerWrites, InsertInstance, InstanceRuns } from "./instance-runs.ts";
 import { observe } from "./observing.ts";
-import type { NewInstance } from "./placement.ts";
+import { type Place, type PlacedInstance, placed } from "./places.ts";
 import type { Deployment, Instance } from "./records.ts";
+import type { NewInstance } from "./rollout.ts";
 import { restarted, type Step, step } from "./step.ts";
 
 /** How soon changes that another program has made are seen, and a program that was on duty is missed. */
@@ -61,7 +62,7 @@ interface Known {
   readonly watched: Map<string, () => void>;
 }
 
-interface PreparedStart<Writes> extends NewInstance {
+interface PreparedStart<Writes> extends PlacedInstance {
   readonly insert: InsertInstance<Writes>;
 }
 
@@ -232,24 +233,27 @@ export class DeploymentController<Writes extends ControllerWrites> {
     return written === null ? "changed" : { deployment: written, step: taken, isLast: false };
   }
 
-  /** Checks what is to be started. */
+  /** Checks what is to be started, and chooses where. */
   async #prepare({ next, starts }: Step): Promise<{
     readonly prepared: readonly PreparedStart<Writes>[];
     readonly refused: Observed["refused"];
   }> {
-    const prepared: PreparedStart<Writes>[] = [];
+    const { runs } = this.#parts;
+    const checked: (NewInstance & { readonly insert: InsertInstance<Writes> })[] = [];
+    const places = new Map<number, readonly Place[]>();
     for (const one of starts) {
       const version = versionOf(next, one.version);
       if (version === undefined) continue;
       try {
-        prepared.push({ ...one, insert: await this.#parts.runs.prepare(next, version, one) });
+        checked.push({ ...one, insert: await runs.prepare(next, version, one) });
+        if (!places.has(one.version)) places.set(one.version, await runs.places(version));
       } catch (error) {
         // What is no fault of the version, such as a drain, is waited for.
         if (!(error instanceof DomainError) || error.code === "unavailable") throw error;
         return { prepared: [], refused: new Map([[one.version, error.message]]) };
       }
     }
-    return { prepared, refused: new Map() };
+    return { prepared: placed(checked, next.instances, places), refused: new Map() };
   }
 
   /** @returns the deployment as it is on disk; null when it had changed */
@@ -264,7 +268,7 @@ export class DeploymentController<Writes extends ControllerWrites> {
       const now = await writes.deployments.deployment(before.deploymentId);
       if (now === null || now.changes !== before.changes) return null;
       const started: Instance[] = [];
-      for (const one of prepared) started.push(newInstance(one, await one.insert(writes), nowMs));
+      for (const one of prepared) started.push(newInstance(one, await one.insert(writes, one.place), nowMs));
       for (const runId of stops) await runs.cancel(writes, runId);
       const changed: Deployment = {
         ...next,
@@ -281,7 +285,7 @@ export class DeploymentController<Writes extends ControllerWrites> {
     const { counted, lines, started } = written;
     this.#parts.meter.stepped(before, counted);
     if (lines.length > 0) this.#parts.feed.published(counted.deploymentId, before.eventSeq + 1, lines);
-    for (const { runId } of started) runs.accepted(runId);
+    for (const [i, { runId }] of started.entries()) runs.accepted(runId, prepared[i]?.place ?? null);
     const stopped = before.instances.filter(({ runId }) => stops.includes(runId));
     for (const version of new Set(stopped.map((one) => one.version)))
       runs.cancelled(versionOf(before, version)?.jobId ?? "");
@@ -347,7 +351,7 @@ export class DeploymentController<Writes extends ControllerWrites> {
 }
 
 const newInstance = (
-  { number, version }: NewInstance,
+  { number, version, place }: PlacedInstance,
   { runId, runtimeJobId }: { readonly runId: string; readonly runtimeJobId: string },
   nowMs: number,
 ): Instance => ({
@@ -358,7 +362,7 @@ const newInstance = (
   phase: "starting",
   health: "unknown",
   healthSinceMs: nowMs,
-  node: null,
+  node: place?.node ?? null,
   startedAtMs: nowMs,
   waitsSinceMs: nowMs,
   servesSinceMs: null,

@@ -1,7 +1,7 @@
 // How deployments start and stop instances: what does it (src/launch), in transactions of its own kind.
 
 import type { JsonObject } from "../engine/json.ts";
-import type { NewInstance } from "./placement.ts";
+import type { Place } from "./places.ts";
 import type {
   Deployment,
   DeploymentRecords,
@@ -9,6 +9,7 @@ import type {
   DeploymentVersion,
   DeploymentWrites,
 } from "./records.ts";
+import type { NewInstance } from "./rollout.ts";
 
 /** What one transaction may write. */
 export interface ControllerWrites {
@@ -25,8 +26,8 @@ export interface StartedInstance {
   readonly runtimeJobId: string;
 }
 
-/** Inserts a run that was checked, in a transaction. */
-export type InsertInstance<Writes> = (writes: Writes) => Promise<StartedInstance>;
+/** Inserts a run that was checked, in a transaction. @param place where it is launched; null: by this program */
+export type InsertInstance<Writes> = (writes: Writes, place: Place | null) => Promise<StartedInstance>;
 
 export interface InstanceRuns<Writes> {
   /** Checks everything about an instance's run; writes nothing. @throws DomainError */
@@ -35,8 +36,10 @@ export interface InstanceRuns<Writes> {
     version: DeploymentVersion,
     instance: NewInstance,
   ): Promise<InsertInstance<Writes>>;
+  /** The nodes on which instances of a version may run, of a job that was checked; none where there are no others. */
+  places(version: DeploymentVersion): Promise<readonly Place[]>;
   /** To be called when it is on disk. */
-  accepted(runId: string): void;
+  accepted(runId: string, place: Place | null): void;
   cancel(writes: Writes, runId: string): Promise<void>;
   /** To be called when that is on disk. */
   cancelled(jobId: string): void;

@@ -82,7 +82,7 @@ export interface Instance {
   readonly phase: InstancePhase;
   readonly health: Health;
   readonly healthSinceMs: number;
-  /** The name of the node that its services are on; null while that is not known. */
+  /** The name of the node that it was given to, or that its services are on; null while that is not known. */
   readonly node: string | null;
   readonly startedAtMs: number;
   /** From when its deadline counts: from its start, or from when the program was started again. */

@@ -14,6 +14,7 @@ import {
   startableAt,
   withObserved,
 } from "./health.ts";
+import type { Deployment, Instance } from "./records.ts";
 import {
   isComplete,
   isStaged,
@@ -24,8 +25,7 @@ import {
   startsOf,
   withoutSuperfluous,
   withServing,
-} from "./placement.ts";
-import type { Deployment, Instance } from "./records.ts";
+} from "./rollout.ts";
 
 export interface Step {
   /** The deployment behind it, without what is started; the same one when nothing has changed. */

@@ -112,6 +112,14 @@ export interface GraphNode {
   readonly rank: number;
 }
 
+/**
+ * Whether the node's command runs on the node of its job: others reach it by an address of that machine. A service of the job
+ * as a whole may be any command's that lasts.
+ */
+export function staysWithJob(graph: Pick<Graph, "services">, node: GraphNode): boolean {
+  return node.services.length > 0 || (isLongLived(node) && graph.services.length > 0);
+}
+
 /** Whether the node's command lives as long as its job, and is sent messages while it runs. */
 export function isLongLived({ config }: GraphNode): boolean {
   return config.kind === "executor" && config.longLived;

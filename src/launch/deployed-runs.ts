@@ -1,23 +1,31 @@
 // Instances of deployments (src/deployments) as runs: what a version's job is made of, and how its runs are started and stopped.
 
 import { createHash } from "node:crypto";
+import type { NodeRecord } from "../cluster/nodes.ts";
 import type { InstanceRuns, VersionDraft, VersionRequest } from "../deployments/instance-runs.ts";
-import type { NewInstance } from "../deployments/placement.ts";
+import { type Place, placesFor } from "../deployments/places.ts";
 import type { Deployment, DeploymentVersion } from "../deployments/records.ts";
+import type { NewInstance } from "../deployments/rollout.ts";
 import type { Graph } from "../engine/graph.ts";
 import { timeId } from "../engine/ids.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import { DomainError } from "../lib/domain-error.ts";
 import type { CreatedJob, Definitions } from "./definitions.ts";
+import type { LaunchPlans } from "./launch-plans.ts";
 import type { Launcher } from "./launcher.ts";
 import type { GatewayWrites } from "./records.ts";
 import type { Runs } from "./runs.ts";
 
 export interface DeployedRunsParts {
   readonly definitions: Pick<Definitions, "prepareCreate" | "created">;
-  readonly runs: Pick<Runs, "prepare">;
-  readonly launcher: Pick<Launcher, "enqueue" | "settleSoon">;
+  readonly runs: Pick<Runs, "prepare" | "jobOf">;
+  readonly plans: Pick<LaunchPlans, "of">;
+  readonly launcher: Pick<Launcher, "enqueue" | "reachSoon">;
+  /** Those that share the records, as their rows say; none of a program that has them to itself. */
+  readonly nodes: () => Promise<readonly NodeRecord[]>;
+  /** Tells another node of a run that is its own to launch. */
+  readonly tell: (owner: string, runId: string) => void;
   readonly clock: Pick<Clock, "nowMs">;
 }
 
@@ -28,18 +36,32 @@ export class DeployedRuns implements InstanceRuns<GatewayWrites> {
     this.#parts = parts;
   }
 
-  prepare({ deploymentId }: Deployment, version: DeploymentVersion, instance: NewInstance) {
-    return this.#parts.runs.prepare(version.jobId, {
+  async prepare({ deploymentId }: Deployment, version: DeploymentVersion, instance: NewInstance) {
+    const insert = await this.#parts.runs.prepare(version.jobId, {
       runId: runIdOf(deploymentId, version, instance),
       inputs: {},
       configOverrides: null,
       trigger: { kind: "deployment", id: deploymentId },
       trace: null,
     });
+    return (writes: GatewayWrites, place: Place | null) => insert(writes, place?.owner);
   }
 
-  accepted(runId: string): void {
-    this.#parts.launcher.enqueue(runId);
+  async places({ jobId }: DeploymentVersion): Promise<readonly Place[]> {
+    const { runs, plans, nodes } = this.#parts;
+    const found = await nodes();
+    if (found.length === 0) return [];
+    const job = await runs.jobOf(jobId);
+    // What is prepared first is launched where that is done.
+    if (job.status === "preparing") return [];
+    return placesFor((await plans.of(job)).graph, found);
+  }
+
+  accepted(runId: string, place: Place | null): void {
+    const { launcher, tell } = this.#parts;
+    // One that is another's is left alone.
+    launcher.enqueue(runId);
+    if (place !== null) tell(place.owner, runId);
   }
 
   cancel(writes: GatewayWrites, runId: string): Promise<void> {
@@ -47,7 +69,7 @@ export class DeployedRuns implements InstanceRuns<GatewayWrites> {
   }
 
   cancelled(jobId: string): void {
-    this.#parts.launcher.settleSoon(jobId);
+    this.#parts.launcher.reachSoon(jobId);
   }
 
   /** @throws DomainError `validation_failed` for a graph that ends by itself, and what Definitions.prepareCreate throws */

@@ -117,7 +117,16 @@ export class Launcher {
 
   /** `settle` of a job that has become ready, for a caller who can neither wait for it nor try it again. */
   settleSoon(jobId: string): void {
-    this.#settleReady(jobId).catch((error: unknown) => {
+    this.#later(jobId, this.#settleReady(jobId));
+  }
+
+  /** `settle` for such a caller; what waits at other programs is left to them. */
+  reachSoon(jobId: string): void {
+    this.#later(jobId, this.settle(jobId));
+  }
+
+  #later(jobId: string, settling: Promise<void>): void {
+    settling.catch((error: unknown) => {
       this.#parts.log.warn({ job_id: jobId, error: String(error) }, "a job's runs could not be settled yet");
       this.#queue.readLater();
     });

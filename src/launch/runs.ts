@@ -51,8 +51,12 @@ export interface RunRequest {
   readonly trace: TraceContext | null;
 }
 
-/** What is still to be done of a checked request, in a transaction; `accepted` is to be called after its commit. */
-export type InsertRun = (writes: GatewayWrites) => Promise<NewRun>;
+/**
+ * What is still to be done of a checked request, in a transaction; `accepted` is to be called after its commit.
+ *
+ * @param owner who launches it; this program when absent
+ */
+export type InsertRun = (writes: GatewayWrites, owner?: string | null) => Promise<NewRun>;
 
 /** A run that is controlled with others. */
 export interface ControlledRun {
@@ -107,7 +111,7 @@ export class Runs {
   async prepareOf(job: JobDefinition, request: RunRequest): Promise<InsertRun> {
     const { jobId } = job;
     const found = await this.#parts.acceptance.check(job, request);
-    const run: NewRun = {
+    const made: NewRun = {
       runId: request.runId ?? `run_${this.#parts.newId()}`,
       jobId,
       runtimeJobId: `${found.graphId}-${this.#parts.newId()}`,
@@ -122,7 +126,8 @@ export class Runs {
       owner: this.#parts.ownership.owner(),
       createdAtMs: this.#parts.clock.nowMs(),
     };
-    return async (writes) => {
+    return async (writes, owner = made.owner) => {
+      const run = { ...made, owner };
       await found.settle(writes, run.runId);
       if (!(await writes.insertRun(run))) throw jobNotFound(jobId);
       return run;

@@ -13,6 +13,7 @@ function start(given: { readonly owner?: string | null } = {}) {
     owners: [] as (string | null)[],
     living: new Set<string>(),
     isBroken: false,
+    closed: null as string | null,
     /** What was done, in order. */
     done: [] as string[],
     warned: 0,
@@ -32,7 +33,9 @@ function start(given: { readonly owner?: string | null } = {}) {
         return scene.owners;
       },
       takeOver: async (lost, owner) => void scene.done.push(`${lost.join(" ")} to ${owner}`),
+      leaveRuns: async (owner) => void scene.done.push(`runs of ${owner} left`),
     },
+    closed: () => scene.closed,
     settle: async () => void scene.done.push("settle"),
     clock,
     log: { warn: () => void scene.warned++, error: () => {} },
@@ -82,14 +85,34 @@ test("a start fails when the records cannot be read", async () => {
 
 test("it is looked at again after a while, with one statement when there is nothing of others", async () => {
   const under = start();
-  under.scene.owners = ["me/1"];
   await under.takeover.start();
   assert.deepEqual(await under.look(), ["owners"]);
-  under.scene.owners = ["me/1", "living/1"];
+  under.scene.owners = ["living/1"];
   under.scene.living = new Set(["living/1"]);
   assert.deepEqual(await under.look(), ["owners", "living"]);
   under.scene.living.clear();
   assert.deepEqual(await under.look(), ["owners", "living", "living/1 to me/1", "settle"]);
+  await under.takeover.stop();
+});
+
+test("what another program has given to this one is begun at the next look", async () => {
+  const under = start();
+  await under.takeover.start();
+  under.scene.owners = ["me/1"];
+  assert.deepEqual(await under.look(), ["owners", "settle"]);
+  await under.takeover.stop();
+});
+
+test("while a program is drained it takes nothing over, and leaves its runs to others", async () => {
+  const under = start();
+  await under.takeover.start();
+  under.scene.closed = "drained";
+  under.scene.owners = ["me/1", "lost/1", null];
+  assert.deepEqual(await under.look(), ["owners", "runs of me/1 left"]);
+  under.scene.owners = [null];
+  assert.deepEqual(await under.look(), ["owners"]);
+  under.scene.closed = null;
+  assert.deepEqual(await under.look(), ["owners", "living", " to me/1", "settle"]);
   await under.takeover.stop();
 });
 

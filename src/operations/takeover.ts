@@ -4,6 +4,8 @@
 //   record, so a name that is read and then not among the living is of a lost one, and stays so.
 // - What is taken over is this program's with one statement, so of several that look at once one has it.
 // - `lost` says that a program was lost. Nothing depends on it: everything is looked at again after a while.
+// - Work may be given to a program by another one: what is its own and not begun is begun at the next look.
+// - A program that is drained takes nothing over, and leaves the runs that it has not launched to others.
 
 import type { Clock, EngineLog } from "../engine/ports.ts";
 import type { Ownership } from "./ownership.ts";
@@ -18,11 +20,15 @@ export interface WorkOwners {
   owners(): Promise<readonly (string | null)[]>;
   /** Gives the work of `lost` to `owner`. */
   takeOver(lost: readonly (string | null)[], owner: string): Promise<void>;
+  /** Leaves the runs of `owner` that are not launched to whoever takes them over. */
+  leaveRuns(owner: string): Promise<void>;
 }
 
 export interface TakeoverParts {
   readonly ownership: Ownership;
   readonly records: WorkOwners;
+  /** Why this program takes nothing on; null while it does. */
+  readonly closed: () => string | null;
   /** Begins what is this program's in the records. */
   readonly settle: () => Promise<void>;
   readonly clock: Clock;
@@ -71,8 +77,8 @@ export class Takeover {
     if (this.#isStopped) return;
     this.#underWay = this.#underWay
       .then(async () => {
-        const hasTaken = await this.#take();
-        if (hasTaken || isSettling) await this.#parts.settle();
+        const hasWork = await this.#take();
+        if (hasWork || isSettling) await this.#parts.settle();
       })
       .catch((error: unknown) => {
         const fields = { error: String(error) };
@@ -81,17 +87,21 @@ export class Takeover {
       .then(() => this.#lookLater());
   }
 
-  /** @returns whether there was work of lost programs */
+  /** @returns whether there is work of this program's own now */
   async #take(): Promise<boolean> {
-    const { ownership, records } = this.#parts;
+    const { ownership, records, closed } = this.#parts;
     const owners = await records.owners();
     const owner = ownership.owner();
+    if (owner === null) return false;
+    const isOwn = owners.includes(owner);
+    if (closed() !== null) {
+      if (isOwn) await records.leaveRuns(owner);
+      return false;
+    }
     const strangers = owners.filter((one) => one !== owner);
-    if (strangers.length === 0 || owner === null) return false;
-    const living = await ownership.living();
+    const living = strangers.length === 0 ? new Set() : await ownership.living();
     const lost = strangers.filter((one) => one === null || !living.has(one));
-    if (lost.length === 0) return false;
-    await records.takeOver(lost, owner);
-    return true;
+    if (lost.length > 0) await records.takeOver(lost, owner);
+    return isOwn || lost.length > 0;
   }
 }

@@ -103,6 +103,7 @@ async function cluster() {
         owner: () => owner,
         nodeId: name,
         reconciler: { reconcile: async () => ({ differences: [], hasMore: false }) },
+        launch: () => {},
         nodes: nodeReads(database),
         peers,
         welcomes: {

@@ -4,15 +4,39 @@ import { type Mutation, mutationsOf } from "./mutation.ts";
 
 const machine = ["src/deployments/step.test.ts"];
 const world = ["test/simulation/deployments.test.ts"];
-const placement = mutationsOf("src/deployments/placement.ts", machine);
+const rollout = mutationsOf("src/deployments/rollout.ts", machine);
 const health = mutationsOf("src/deployments/health.ts", machine);
 const step = mutationsOf("src/deployments/step.ts", machine);
 const clocks = mutationsOf("src/deployments/step.ts", world);
 const controller = mutationsOf("src/deployments/controller.ts", world);
 
+const places = mutationsOf("src/deployments/places.ts", ["src/deployments/places.test.ts"]);
+const takeover = mutationsOf("src/operations/takeover.ts", ["src/operations/takeover.test.ts"]);
 const looks = mutationsOf("src/deployments/controller.ts", ["src/deployments/controller.test.ts"]);
 
 export const deploymentMutations: readonly Mutation[] = [
+  places(
+    "all instances are given to one node",
+    "return [left > 0 ? 0 : 1, ofVersion, here.length, -left];",
+    "return [left > 0 ? 0 : 1];",
+  ),
+  places("instances are given to nodes without room", "left > 0 ? 0 : 1, ", ""),
+  places("an instance is given to a node that takes nothing on", "node.isReady && hasAll", "hasAll"),
+  places(
+    "what may run elsewhere is asked of the node of an instance",
+    'node.config.kind === "executor" && staysWithJob(graph, node)',
+    'node.config.kind === "executor"',
+  ),
+  takeover(
+    "runs that were given to a program wait until it is told of them",
+    "return isOwn || lost.length > 0;",
+    "return lost.length > 0;",
+  ),
+  takeover(
+    "a drained program keeps the runs that it has not launched",
+    "if (isOwn) await records.leaveRuns(owner);",
+    "",
+  ),
   looks(
     "programs without deployments look for them every two seconds",
     "delayMs = hasSome || this.#hasChanged ? ROUND_MS : LOOK_MS;",
@@ -48,42 +72,42 @@ export const deploymentMutations: readonly Mutation[] = [
     'status === "running" && nowMs >= progressAtMs',
     'status === "failed" && nowMs >= progressAtMs',
   ),
-  placement(
+  rollout(
     "a healthy old instance leaves while fewer healthy ones than count remain",
     "if (remain < (isCritical(one) ? 1 : count)) continue;",
     "if (remain < 1) continue;",
   ),
-  placement(
+  rollout(
     "the last healthy instance leaves",
     "if (remain < (isCritical(one) ? 1 : count)) continue;",
     "if (remain < (isCritical(one) ? 0 : count)) continue;",
   ),
-  placement(
+  rollout(
     "instances of a second set serve before all of them are healthy",
     "return !(isPromoted && isStageReached(deployment, nowMs));",
     "return !isPromoted;",
   ),
-  placement(
+  rollout(
     "all instances are replaced without a promotion",
     "isStaged(deployment) ? Math.min(strategy.canaries, count) : count",
     "isStaged(deployment) ? count : count",
   ),
-  placement(
+  rollout(
     "the last old instance leaves before the canaries are promoted",
     "isStaged(deployment) ? others.slice(0, -1) : others",
     "others",
   ),
-  placement(
+  rollout(
     "more instances than count and max_parallel are started",
     "- instances.length;",
     "- instances.filter(isLive).length;",
   ),
-  placement(
+  rollout(
     "instances of a version that has failed serve",
     "isOfTarget(deployment)(one) ? waits : one.version !== deployment.stable?.version",
     "isOfTarget(deployment)(one) ? waits : false",
   ),
-  placement("a paused rollout lets instances serve", 'deployment.status === "paused" ||\n', ""),
+  rollout("a paused rollout lets instances serve", 'deployment.status === "paused" ||\n', ""),
   step(
     "an instance that is drained is stopped at once",
     'phase === "draining" && (stopAtMs ?? 0) <= nowMs',

@@ -124,9 +124,9 @@ export const serviceMutations: readonly Mutation[] = [
   },
   {
     fault: "a command that may offer a service of its job runs on another node",
-    file: "src/engine/job/tasks.ts",
-    search: "services.length > 0 || (config.longLived && job.graph.services.length > 0)",
-    replacement: "services.length > 0",
+    file: "src/engine/graph.ts",
+    search: "node.services.length > 0 || (isLongLived(node) && graph.services.length > 0)",
+    replacement: "node.services.length > 0",
     tests: placing,
   },
   {

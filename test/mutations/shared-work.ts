@@ -41,7 +41,7 @@ export const sharedWorkMutations: readonly Mutation[] = (
     [
       "what was taken over is not begun",
       "operations/takeover.ts",
-      "if (hasTaken || isSettling) await",
+      "if (hasWork || isSettling) await",
       "if (isSettling) await",
       takeover,
     ],

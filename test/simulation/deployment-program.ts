@@ -3,8 +3,8 @@
 
 import { DeploymentController } from "../../src/deployments/controller.ts";
 import { Deployments } from "../../src/deployments/deployments.ts";
-import type { NewInstance } from "../../src/deployments/placement.ts";
 import type { Deployment, DeploymentVersion } from "../../src/deployments/records.ts";
+import type { NewInstance } from "../../src/deployments/rollout.ts";
 import type { GatewayRecords, GatewayWrites } from "../../src/launch/records.ts";
 import { DomainError } from "../../src/lib/domain-error.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
@@ -55,6 +55,7 @@ export class DeploymentProgram implements WorldProgram {
           world.mayRefuse();
           return this.#insert(world, deployment, version, instance);
         },
+        places: async () => world.places(),
         accepted: () => {},
         cancel: (writes, runId) => writes.setDesiredState(runId, "cancelled", world.nowMs),
         cancelled: () => {},

@@ -4,6 +4,7 @@
 
 import assert from "node:assert/strict";
 import type { Action } from "../../src/deployments/deployments.ts";
+import type { Place } from "../../src/deployments/places.ts";
 import {
   type Deployment,
   defaultStrategy,
@@ -248,6 +249,13 @@ export class DeploymentWorld extends ProgramsWorld<DeploymentProgram> {
   }
 
   /** What the nodes' registries say. */
+  /** Where an instance may run: what the rows of the nodes tell is not always true. */
+  places(): readonly Place[] {
+    return this.random.chance(0.1)
+      ? []
+      : ["a", "b", "c"].map((node) => ({ owner: `${node}/1`, node, room: this.random.below(4) }));
+  }
+
   servicesOf(jobId: string): readonly ServiceView[] {
     return [...this.#runs.values()]
       .filter((run) => run.jobId === jobId && run.status !== null)

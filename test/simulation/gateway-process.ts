@@ -177,6 +177,7 @@ export class GatewayProcess {
     this.#takeover = new Takeover({
       ownership,
       records: this.#workOwners(),
+      closed: () => this.#engine.closed,
       settle: async () => {
         await this.launcher.recover();
         await this.operations.recover();
@@ -260,6 +261,10 @@ export class GatewayProcess {
         const isOfAnother = lost.some((one) => one !== null && !one.startsWith(`${this.node}/`));
         if (isOfAnother) world.counts.add("work of a lost gateway that was taken over");
         await real.takeOver(lost, owner);
+      },
+      leaveRuns: async (owner) => {
+        world.mayFail(this);
+        await real.leaveRuns(owner);
       },
     };
   }

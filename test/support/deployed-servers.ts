@@ -35,7 +35,10 @@ export function serverBundle(
       { name, port_label: "web", checks: [{ type: "tcp", interval_ms: 1_000, timeout_ms: 60_000 }] },
     ],
   };
-  return uploadBundle(program, graph(name, [web], [], { type: "service" }));
+  return uploadBundle(
+    program,
+    graph(name, [web], [], { type: "service", policies: { recovery_mode: "cluster_recover" } }),
+  );
 }
 
 export async function deploy(program: Program, body: JsonObject): Promise<string> {
@@ -47,11 +50,16 @@ export const deploymentOf = (program: Program, id: string) => call(program, "GET
 export const update = (program: Program, id: string, body: JsonObject) =>
   call(program, "PATCH", `/deployments/${id}`, body, { "if-match": "*" });
 
+/** With a limit of its own: a node may have to be missed first, for which a lease has to end. */
 export const deploymentIs = (program: Program, id: string, status: string, version: number) =>
-  until(`deployment ${id} is ${status} with version ${version}`, async () => {
-    const body = await deploymentOf(program, id);
-    return body.status === status && body.version === version && body;
-  });
+  until(
+    `deployment ${id} is ${status} with version ${version}`,
+    async () => {
+      const body = await deploymentOf(program, id);
+      return body.status === status && body.version === version && body;
+    },
+    180_000,
+  );
 
 /** Calls a service again and again, each time at the address that its name has then. */
 export class Callers {

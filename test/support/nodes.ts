@@ -61,6 +61,7 @@ export async function startNode(
       owner: () => owner,
       nodeId: "node_b",
       reconcile: async () => ({ differences: [], hasMore: false }),
+      launch: () => {},
       version: "1.2.3",
       engine,
       feed,

@@ -43,6 +43,7 @@ async function openProgram(url: string, node: string, living: ReadonlySet<string
   const takeover = new Takeover({
     ownership,
     records: sqlWorkOwners(database),
+    closed: () => core.engine.closed,
     settle: async () => {
       await core.launcher.recover();
       await core.blueprints.recover();

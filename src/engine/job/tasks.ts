@@ -6,7 +6,7 @@
 // - A lease that was announced is released in the history before the job's terminal event.
 
 import type { FailureCode } from "../failure-catalogue.ts";
-import { type GraphNode, isLongLived } from "../graph.ts";
+import { type GraphNode, isLongLived, staysWithJob } from "../graph.ts";
 import { type Message, messageId, toEnvelope } from "../message.ts";
 import { slotsKey } from "../ports.ts";
 import type { Priority } from "../share.ts";
@@ -57,7 +57,8 @@ export function requestSlots(job: Job, task: Task): void {
     setTaskState(job, task, { kind: "queued" });
     return;
   }
-  const { config, nodeId, services } = agentOf(job, task).node;
+  const { node } = agentOf(job, task);
+  const { config, nodeId } = node;
   if (config.kind !== "executor") {
     begin(job, task, null);
     return;
@@ -66,10 +67,7 @@ export function requestSlots(job: Job, task: Task): void {
   setTaskState(job, task, { kind: "queued" });
   task.requestedAtMs = job.context.clock.nowMs();
   const ref = nextAttempt(job, task);
-  // What others reach by an address of this node must run on it. A service of the job as a whole may be any command's
-  // that lasts.
-  const isOffering = services.length > 0 || (config.longLived && job.graph.services.length > 0);
-  const placement = isOffering ? "here" : job.graph.placementPolicy;
+  const placement = staysWithJob(job.graph, node) ? "here" : job.graph.placementPolicy;
   const grant = job.context.slots.request(slotsKey(ref), pool, slots, placement, config, job.share);
   const asked = { task: task.seq, attempt: ref.attempt, pool, slots };
   const hint = grant.kind === "queued" ? grant.hint : undefined;

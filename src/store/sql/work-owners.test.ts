@@ -96,6 +96,20 @@ contractOnEach("shared work", shared, (test) => {
     );
   });
 
+  test("that a drained program leaves is its runs that are not launched, and nobody has them", async (under) => {
+    await under.waits(1, "a/1");
+    await under.journal.commit([launch(await under.waits(2, "a/1"))]);
+    await under.waits(3, "b/1");
+    await under.works(1, "a/1");
+    await under.work.leaveRuns("a/1");
+    const owners = ["run_0001", "run_0002", "run_0003"].map((runId) => under.ownerOf(runId));
+    assert.deepEqual(await Promise.all(owners), [null, "a/1", "b/1"]);
+    assert.deepEqual(
+      (await under.operations.openOperations()).map(({ owner }) => owner),
+      ["a/1"],
+    );
+  });
+
   test("of a job is adopted: its runs that are not launched, and no others", async (under) => {
     await under.waits(1, "a/1");
     await under.journal.commit([launch(await under.waits(2, "a/1"))]);

@@ -19,6 +19,17 @@ const owners = query(
 export function sqlWorkOwners(database: Database): WorkOwners {
   return {
     owners: () => owners.all(database),
+    leaveRuns: (owner) =>
+      database.transaction(async (db) => {
+        await db
+          .updateTable("runs")
+          .set({ owner: null })
+          .where("owner", "=", owner)
+          .where("terminal", "=", sql.lit(0))
+          .where("launched", "=", sql.lit(0))
+          .execute();
+      }),
+
     takeOver: (lost, owner) =>
       database.transaction(async (db) => {
         const names = lost.filter((one) => one !== null);
