@@ -51,6 +51,7 @@ const banned: readonly {
       "execution/process/lease-guard.ts",
       "execution/process/memory-watch.ts",
       "execution/process/usage.ts",
+      "execution/sandbox/network/proxy-thread.ts",
       "web/dashboard",
     ],
     instead: "the Clock port",

@@ -64,7 +64,8 @@ export function holding(
     return () => held.delete(once);
   };
   const fire = () => {
-    for (const run of held) {
+    // Not what they make wait in their turn.
+    for (const run of [...held]) {
       held.delete(run);
       run();
     }
