@@ -17,15 +17,28 @@ const STARTS_COMMANDS = /import \{[^}]*\bstart\b[^}]*\} from "\.\.\/support\/com
 export const LONGEST =
   /^test\/[a-z]+\/(simulation|kill|lost-nodes|package|dashboard|waiting-stops|retention|traces|hostile-workers|gateway-fire-[a-z]+)\.test\.ts$/;
 
-/** First words of file names in test/integration; files that share one share a process, and the others another one. */
-const FAMILIES = new Set(["blueprint", "cli", "gateway", "hostile", "several"]);
+/** By the first word of a file's name in test/integration, whose process it shares; the others share another one. */
+const FAMILIES: Readonly<Record<string, string>> = {
+  blueprint: "blueprint",
+  cli: "cli",
+  gateway: "gateway",
+  hostile: "hostile",
+  several: "several",
+  // Mostly of several nodes, at one PostgreSQL.
+  adjacent: "nodes",
+  doors: "nodes",
+  node: "nodes",
+  nodes: "nodes",
+  postgres: "nodes",
+  reconcile: "nodes",
+};
 
 /** @returns the name of the group whose process a file may share, or null */
 function groupOf(file: string): string | null {
   if (/^test\/integration\//.test(file)) {
     if (LONGEST.test(file)) return null;
     const [word = ""] = basename(file).split("-");
-    return `test/integration/${FAMILIES.has(word) ? word : "others"}`;
+    return `test/integration/${FAMILIES[word] ?? "others"}`;
   }
   if (/^(?:sdk|test\/gateway|test\/runtime)\//.test(file)) return dirname(file);
   return /^src\/[^/]+/.exec(file)?.[0] ?? null;
