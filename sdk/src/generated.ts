@@ -4616,7 +4616,8 @@ export interface Operations {
   /**
    * Remove a volume, with all that is in it (DELETE /api/v1/resource/volumes/{volume})
    *
-   * Of the node that answers. A command that asks for it later has an empty one.
+   * On whatever node of a cluster it is. A command that asks for it later has an empty one. 409
+   * conflict: its node does not run.
    */
   readonly removeVolume: {
     readonly request: {

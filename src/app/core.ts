@@ -17,6 +17,7 @@ import { makeRedactor } from "../execution/output/redaction.ts";
 import { PoolSlots } from "../execution/pools.ts";
 import { payloadsIn } from "../execution/runner/paths.ts";
 import { LocalTaskRunner } from "../execution/task-runner.ts";
+import { volumeRemoval } from "../execution/volume-removal.ts";
 import { RunTokens } from "../http/core/run-token.ts";
 import { findRunSource } from "../http/resources/run-documents.ts";
 import { SharedRuns } from "../launch/preparation/shared-runs.ts";
@@ -268,7 +269,8 @@ export async function openCore(
     log: engineLog,
   });
   const ofServices = { serviceRegistry, services };
-  const doorGiven = { ...doorParts, ...ofServices, files, reconciler, log: engineLog };
+  const removeVolume = volumeRemoval({ volumes: runner.volumes, slots });
+  const doorGiven = { ...doorParts, ...ofServices, files, reconciler, removeVolume, log: engineLog };
   const door = await node?.openDoor(doorGiven, key.texts);
   const control = door?.control ?? engine;
   const reconcileOwn: ReconcileNode = async (asked, fix) =>
@@ -361,6 +363,7 @@ export async function openCore(
     resources,
     node,
     reconcileNode: door?.reconcileNode ?? reconcileOwn,
+    removeVolume: door?.removeVolume ?? removeVolume,
     portRecords,
     webUiPorts,
     ownership,

@@ -9,6 +9,7 @@ import type { Reconciler } from "../cluster/reconcile.ts";
 import { RemoteControl } from "../cluster/remote-control.ts";
 import { type ReconcileNode, remoteReconcile } from "../cluster/remote-reconcile.ts";
 import { nodesWithServices } from "../cluster/remote-services.ts";
+import { remoteVolumeRemoval } from "../cluster/remote-volumes.ts";
 import type { TaskHost } from "../cluster/tasks/host.ts";
 import type { WelcomesParts } from "../cluster/welcomes.ts";
 import type { NodeCredentials } from "../cluster/wire/credentials.ts";
@@ -17,6 +18,7 @@ import { type NodeServer, startNodeServer } from "../cluster/wire/server.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import type { EngineLog } from "../engine/ports.ts";
+import type { RemoveVolume } from "../execution/volume-removal.ts";
 import type { GatewayRecords } from "../launch/records.ts";
 import { historyOfUnlaunched } from "../launch/run-ends.ts";
 import { programVersion } from "../lib/version.ts";
@@ -57,6 +59,8 @@ export interface NodeDoorParts {
   readonly reconciler: Pick<Reconciler, "reconcile">;
   /** Launches a run if it is this node's. */
   readonly launch: (runId: string) => void;
+  /** Of this node. */
+  readonly removeVolume: RemoveVolume;
   readonly log: EngineLog;
 }
 
@@ -65,6 +69,7 @@ export interface NodeDoor {
   readonly address: string;
   readonly control: JobControl;
   readonly reconcileNode: ReconcileNode;
+  readonly removeVolume: RemoveVolume;
 }
 
 /**
@@ -79,7 +84,7 @@ export async function openNodeDoor(
 ): Promise<NodeDoor> {
   const { engine, feed, owner, peers, host, serviceRegistry, services, credentials, messageBytesMax, log } =
     parts;
-  const { nodeId, nodes, reconciler } = parts;
+  const { nodeId, nodes, reconciler, removeVolume } = parts;
   const places = new Places({ jobs: parts.heads, nodes: parts.nodes, clock: systemClock });
   const records = { heads: places.heads.bind(places), events: eventsOf(parts) };
   const follower = new Follower({ feed, engine, records, peers, clock: systemClock, log });
@@ -90,6 +95,7 @@ export async function openNodeDoor(
     nodeId,
     reconcile: (fix) => reconciler.reconcile(fix),
     launch: parts.launch,
+    removeVolume,
     version: programVersion(),
     engine,
     feed,
@@ -107,6 +113,7 @@ export async function openNodeDoor(
     address: config.nodeAddress ?? addressOf(config.nodeHost, server.port),
     control: new RemoteControl({ engine, owner, placeOf, peers }),
     reconcileNode: remoteReconcile({ nodeId, own: reconciler, nodes, peers }),
+    removeVolume: remoteVolumeRemoval({ nodeId, own: removeVolume, nodes, peers }),
   };
 }
 

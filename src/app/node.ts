@@ -182,7 +182,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
         | "messageBytesMax"
       >,
       keys: readonly string[],
-    ): Promise<Pick<NodeDoor, "control" | "reconcileNode">> {
+    ): Promise<Pick<NodeDoor, "control" | "reconcileNode" | "removeVolume">> {
       const welcomes = { expected, shared: { databaseUrl: config.databaseUrl ?? "", keys } };
       const launch = (runId: string) => gateway.launch(runId);
       const own = { nodeId, owner, nodes: reads, peers, host: tasks.host, launch, welcomes };

@@ -14,7 +14,6 @@ import { programVersion } from "../lib/version.ts";
 import { type MetricsSource, metricsSource } from "../observability/metrics/metrics-source.ts";
 import { ProcessMeter } from "../observability/metrics/process-meter.ts";
 import type { Capacity } from "../resources/capacity.ts";
-import { removeVolume } from "../resources/volume-removal.ts";
 import { checkFiles } from "./bytes.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import { type Config, runtimePortName } from "./config.ts";
@@ -122,7 +121,7 @@ function sharedParts(config: Config, core: Core, { streams, waits, nodes, capaci
     nodes,
     metrics,
     resources: core.resources,
-    removeVolume: (name: string) => removeVolume({ volumes: core.runner.volumes, slots, nodes }, name),
+    removeVolume: core.removeVolume,
     capacity,
     measureMachine: () => core.machine.measure(),
     home,

@@ -8,6 +8,7 @@ import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { EngineUnavailable, JobUnwritable } from "../engine/batch.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
+import type { RemoveVolume } from "../execution/volume-removal.ts";
 import { DomainError } from "../lib/domain-error.ts";
 import type { EventFeed } from "../runs/feed.ts";
 import type { ServiceRegistry } from "../services/registry.ts";
@@ -35,6 +36,7 @@ import {
   ListServicesResponseSchema,
   NodeService,
   ReconcileResponseSchema,
+  RemoveVolumeResponseSchema,
   StatusResponseSchema,
   type TasksResponse,
   TasksResponseSchema,
@@ -59,6 +61,8 @@ export interface NodeServiceParts {
   readonly reconcile: (fix: boolean) => Promise<Reconciliation>;
   /** Launches a run if it is this node's. */
   readonly launch: (runId: string) => void;
+  /** Of this node. */
+  readonly removeVolume: RemoveVolume;
   /** What the jobs of this node offer. */
   readonly services: Pick<ServiceRegistry, "list" | "find" | "check">;
   /** For programs that join. */
@@ -69,6 +73,10 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
   const { owner, version, engine, feed, bytes, host, services, welcomes } = parts;
   const isHeld = (asked: { readonly owner: string; readonly jobId: string }) =>
     asked.owner === owner() && engine.holds(asked.jobId);
+  const requireOwn = (nodeId: string) => {
+    // Its address was another node's before.
+    if (nodeId !== parts.nodeId) throw new ConnectError("This is another node.", Code.FailedPrecondition);
+  };
   return (router) =>
     router.service(NodeService, {
       status: () =>
@@ -127,8 +135,7 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
       },
 
       async reconcile({ nodeId, fix }) {
-        // Its address was another node's before.
-        if (nodeId !== parts.nodeId) throw new ConnectError("This is another node.", Code.FailedPrecondition);
+        requireOwn(nodeId);
         const { differences, hasMore } = await parts.reconcile(fix).catch((error: unknown) => {
           if (error instanceof DomainError) throw new ConnectError(error.message, Code.Aborted);
           if (error instanceof EngineUnavailable) throw new ConnectError(error.message, Code.Unavailable);
@@ -138,6 +145,16 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
           differences: differences.map((one) => create(DifferenceSchema, one)),
           hasMore,
         });
+      },
+
+      async removeVolume({ nodeId, name }) {
+        requireOwn(nodeId);
+        await parts.removeVolume(name).catch((error: unknown) => {
+          if (!(error instanceof DomainError)) throw error;
+          const code = error.code === "volume_not_found" ? Code.NotFound : Code.Aborted;
+          throw new ConnectError(error.message, code);
+        });
+        return create(RemoveVolumeResponseSchema);
       },
 
       async welcome(request) {

@@ -59,6 +59,7 @@ const resources: RulesOf<typeof ResourceService> = {
   getResource: get("/resource", { answer: "resource" }),
   setResource: put("/resource", { answer: "resource" }),
   changeResource: post("/resource", { answer: "resource" }),
+  removeVolume: remove("/resource/volumes/{volume}"),
 };
 
 const schedules: RulesOf<typeof ScheduleService> = {

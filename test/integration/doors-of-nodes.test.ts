@@ -104,6 +104,7 @@ async function cluster() {
         nodeId: name,
         reconciler: { reconcile: async () => ({ differences: [], hasMore: false }) },
         launch: () => {},
+        removeVolume: async () => {},
         nodes: nodeReads(database),
         peers,
         welcomes: {

@@ -1,9 +1,9 @@
-// Two real programs on one PostgreSQL: commands go to the node that has their volume, and only that node removes it.
+// Two real programs on one PostgreSQL: commands go to the node that has their volume, and any node removes it.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
-import { ask, assertProblem, call, createJob, ended, startRun } from "../support/gateway-api.ts";
+import { ask, call, createJob, ended, startRun } from "../support/gateway-api.ts";
 import { executor, graph } from "../support/graphs.ts";
 import type { Program } from "../support/program.ts";
 import { Nodes } from "../support/several-nodes.ts";
@@ -31,8 +31,10 @@ test("a volume is one node's, wherever the run was started that names it", async
   const finds = "grep -q of-a data/file";
   await until("b has placed by it", async () => (await run(b, "finds", finds)) === "completed");
 
-  assertProblem(await ask(b, "DELETE", "/resource/volumes/data"), 409, "conflict");
-  await until("a has it back", async () => (await ask(a, "DELETE", "/resource/volumes/data")).status === 204);
+  await until(
+    "b has it removed",
+    async () => (await ask(b, "DELETE", "/resource/volumes/data")).status === 204,
+  );
   await until("nobody has it", async () => (await volumesAt(b)).flat(2).join() === "a,b");
   assert.equal(await run(b, "anew", "test ! -e data/file && touch data/file"), "completed");
   // By then b may not have heard yet that a has it no more.

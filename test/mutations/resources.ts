@@ -355,6 +355,20 @@ export const resourceMutations: readonly Mutation[] = [
     replacement: "if (false) await requireExecutable(",
     tests: ["src/execution/runner/own-resources.test.ts"],
   },
+  {
+    fault: "a volume of a node that does not run is asked for there",
+    file: "src/cluster/remote-volumes.ts",
+    search: "!isLiving(having) || ",
+    replacement: "",
+    tests: ["src/cluster/remote-volumes.test.ts"],
+  },
+  {
+    fault: "a node removes what another one of its address was to remove",
+    file: "src/cluster/node-service.ts",
+    search: "if (nodeId !== parts.nodeId) throw",
+    replacement: "if (false) throw",
+    tests: ["src/cluster/remote-volumes.test.ts", "src/cluster/remote-reconcile.test.ts"],
+  },
   watch("memory that processes share counts for each of them", "shareOf(one) ?? all", "all"),
   watch(
     "a process that is being started counts with its parent's memory",

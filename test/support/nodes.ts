@@ -62,6 +62,7 @@ export async function startNode(
       nodeId: "node_b",
       reconcile: async () => ({ differences: [], hasMore: false }),
       launch: () => {},
+      removeVolume: async () => {},
       version: "1.2.3",
       engine,
       feed,

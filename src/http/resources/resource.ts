@@ -4,6 +4,7 @@ import type { FastifyRequest } from "fastify";
 import { type NodeResources, totalsShown } from "../../cluster/nodes.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import type { MachineTotals, MachineUse, Reserved } from "../../execution/machine-resources.ts";
+import type { RemoveVolume } from "../../execution/volume-removal.ts";
 import { GPU_INDEX_MAX, limitsShown } from "../../resources/limits.ts";
 import type { StoredLimits } from "../../resources/records.ts";
 import { nodesWithResources, type Resources } from "../../resources/resources.ts";
@@ -132,7 +133,7 @@ export const schemas = {
 
 export interface Parts extends NodesParts {
   readonly resources: Pick<Resources, "limits" | "change">;
-  readonly removeVolume: (name: string) => Promise<void>;
+  readonly removeVolume: RemoveVolume;
   /** Makes sure that what is used of this machine is as it is now. */
   readonly measureMachine: () => Promise<void>;
 }
@@ -177,7 +178,8 @@ export function routes(api: Api, parts: Parts): void {
     remove("/resource/volumes/:volume", {
       operationId: "removeVolume",
       summary: "Remove a volume, with all that is in it",
-      description: "Of the node that answers. A command that asks for it later has an empty one.",
+      description:
+        "On whatever node of a cluster it is. A command that asks for it later has an empty one. 409 conflict: its node does not run.",
       answers: { 204: Type.Null("The volume is gone.") },
       problems: ["volume_in_use", "conflict"],
       async handle(request, reply) {
