@@ -4,7 +4,6 @@
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { pathToFileURL } from "node:url";
 
 /** A file that changes or measures its process has one of its own. */
 const TOUCHES_ITS_PROCESS =
@@ -12,6 +11,9 @@ const TOUCHES_ITS_PROCESS =
 
 /** The hook that ends the commands of failed tests works for the first file of a process only. */
 const STARTS_COMMANDS = /import \{[^}]*\bstart\b[^}]*\} from "\.\.\/support\/command-line\.ts"/;
+
+/** The runner would not know to which suite of a group the tests behind it belong (untracked-promises.ts). */
+const WAITS_WHILE_IT_LOADS = /^(?:(?:const|let) .* = )?await /m;
 
 /** They take longest, and have a process each. */
 export const LONGEST =
@@ -54,7 +56,7 @@ function groupOf(file: string): string | null {
 export function grouped(root: string, files: readonly string[], into: string): readonly string[] {
   const needsItsOwn = (file: string) => {
     const source = readFileSync(join(root, file), "utf8");
-    return TOUCHES_ITS_PROCESS.test(source) || STARTS_COMMANDS.test(source);
+    return [TOUCHES_ITS_PROCESS, STARTS_COMMANDS, WAITS_WHILE_IT_LOADS].some((what) => what.test(source));
   };
   const processes = Map.groupBy(files, (file) => {
     const group = groupOf(file);
@@ -68,13 +70,15 @@ export function grouped(root: string, files: readonly string[], into: string): r
   });
 }
 
-/** One after the other, each in a suite of its own: its hooks are for its own tests. */
+/** One after the other, each in a suite of its own, which a file that `import()` loads would not be: its hooks are for its tests. */
 function groupSource(root: string, members: readonly string[]): string {
-  const files = members.map((name) => ({ name, url: pathToFileURL(join(root, name)).href }));
+  const files = members.map((name) => ({ name, path: join(root, name) }));
   return [
+    'import { createRequire } from "node:module";',
     'import { describe } from "node:test";',
-    `for (const { name, url } of ${JSON.stringify(files, null, 2)})`,
-    "  await describe(name, () => import(url));",
+    "const require = createRequire(import.meta.url);",
+    `for (const { name, path } of ${JSON.stringify(files, null, 2)})`,
+    "  await describe(name, () => void require(path));",
     "",
   ].join("\n");
 }
