@@ -3074,7 +3074,7 @@ export const problemCodes = [
   "blueprint_in_use",
   /** This machine lacks what the package requires; errors names each requirement and what to do. */
   "requirements_not_met",
-  /** A node asks for more cores, memory, disk or GPUs than any machine has for commands; ask for less, or raise the limits. */
+  /** A node asks for more cores, memory, disk or GPUs than any machine has for commands, or for a sandbox where none can be had; ask for less, raise the limits, or do what the detail says. */
   "resource_unsatisfiable",
   /** The program is the only node: set SVC_DATABASE_URL=postgres://… for all that are to be nodes of one cluster. */
   "not_clustered",

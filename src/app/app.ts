@@ -84,7 +84,10 @@ export async function startProgram(
   const stopping = new AbortController();
   const { ownNode, opened, startedAtMs } = core;
   const nodes = nodesShown(ownNode, opened, { startedAtMs, stopping: stopping.signal });
-  const capacity = new Capacity(nodes);
+  const capacity = new Capacity(nodes, {
+    requireSandbox: config.requireSandbox,
+    sandboxRefusal: () => core.sandboxes.refusal(),
+  });
   const join = joinOf({ config, env, home: core.home, key: core.key, again });
   const gateway = openGateway(config, core, { join, capacity });
   const waits = new Waits({ feed: core.feed, clock: systemClock, stopping: stopping.signal });

@@ -192,6 +192,20 @@ export const table = {
     parse: poolCapacities,
     show: showPools,
   }),
+  requireSandbox: setting<boolean>({
+    variable: "SVC_REQUIRE_SANDBOX",
+    meaning:
+      "true: commands run in sandboxes only. Jobs and runs with other commands, or with modules, are refused.",
+    example: "true",
+    fallback: () => false,
+    parse: onOrOff,
+  }),
+  sandboxEngine: setting<"bubblewrap">({
+    variable: "SVC_SANDBOX_ENGINE",
+    meaning: "What makes the sandboxes of commands.",
+    fallback: () => "bubblewrap",
+    parse: oneOf("bubblewrap"),
+  }),
   blueprintCatalog: setting<readonly string[]>({
     variable: "SVC_BLUEPRINT_CATALOG",
     meaning: "Colon-separated folders, each with blueprint folders (or an index.json).",

@@ -16,6 +16,7 @@ import { FreePorts, isPortFree } from "../execution/free-ports.ts";
 import { makeRedactor } from "../execution/output/redaction.ts";
 import { PoolSlots } from "../execution/pools.ts";
 import { payloadsIn } from "../execution/runner/paths.ts";
+import { Sandboxes } from "../execution/sandbox/sandboxes.ts";
 import { LocalTaskRunner } from "../execution/task-runner.ts";
 import { volumeRemoval } from "../execution/volume-removal.ts";
 import { RunTokens } from "../http/core/run-token.ts";
@@ -164,12 +165,14 @@ export async function openCore(
   });
   const workersEnv = workersEnvironment(process.env, config.blobCredentials);
   const machine = await OwnMachine.open(home.path, workersEnv.PATH);
+  const sandboxes = new Sandboxes(home.path);
+  const labels = { ...config.nodeLabels, ...(await sandboxes.labels()) };
   const names = { ports: new FreePorts(systemRandomness.fraction(), isPortFree), hasDevice: isDevice };
   const slots = new PoolSlots(
     pools,
     systemRandomness.id,
     systemClock.steadyMs,
-    config.nodeLabels,
+    labels,
     machine.totals,
     names,
   );
@@ -193,6 +196,8 @@ export async function openCore(
     workerEnvPrefixes: config.workerEnvPrefixes,
     runtimeEnv: workersEnv,
     runtimeSecrets: config.secretTexts,
+    sandboxes,
+    requireSandbox: () => config.requireSandbox,
     ...(volumeOwners !== undefined && { volumeOwners }),
     log: engineLog,
   });
@@ -214,7 +219,7 @@ export async function openCore(
     outOfService: () => gatewayRecords.deployments.outOfService(),
     clock: systemClock,
   });
-  const ownNode = describeOwnNode(config, { nodeId, machine, slots, runner, engine: () => engine });
+  const ownNode = describeOwnNode(config, { nodeId, labels, machine, slots, runner, engine: () => engine });
   const nodeParts = { identity, ownNode, shared: opened.sharedByNodes, slots, runner, end, log: engineLog };
   const node = await openNodeOf(config, { ...nodeParts, engine: () => engine }, undo);
   const engine: Engine = new Engine({
@@ -360,6 +365,7 @@ export async function openCore(
     operationRecords,
     ownNode,
     machine,
+    sandboxes,
     resources,
     node,
     reconcileNode: door?.reconcileNode ?? reconcileOwn,

@@ -3,6 +3,7 @@
 import { type ClusterNodes, type OwnNode, onlyNode, sharedNodes } from "../cluster/cluster-nodes.ts";
 import { totalsShown } from "../cluster/nodes.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { Labels } from "../engine/labels.ts";
 import { Devices } from "../execution/devices.ts";
 import {
   MachineMeter,
@@ -50,6 +51,7 @@ export class OwnMachine {
 
 export interface OwnNodeParts {
   readonly nodeId: string;
+  readonly labels: Labels;
   readonly machine: OwnMachine;
   readonly slots: PoolSlots;
   readonly runner: LocalTaskRunner;
@@ -58,8 +60,8 @@ export interface OwnNodeParts {
 }
 
 export function describeOwnNode(
-  { nodeName: name, nodeLabels: labels }: Config,
-  { nodeId, machine, slots, runner, engine }: OwnNodeParts,
+  { nodeName: name }: Config,
+  { nodeId, labels, machine, slots, runner, engine }: OwnNodeParts,
 ): OwnNode {
   const pools = Object.entries(slots.snapshot()).map(([pool, { capacity }]) => [pool, capacity]);
   return {

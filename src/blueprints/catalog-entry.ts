@@ -9,6 +9,7 @@ import { join, sep } from "node:path";
 import { type Definition, readDefinition } from "../bundles/definition.ts";
 import { CONFIG_FILES, MANIFEST_FILE } from "../bundles/layout.ts";
 import { merged } from "../bundles/merge.ts";
+import { refuseWrongPolicies } from "../bundles/policies.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
 import { isObject, type JsonObject, parseJson } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
@@ -89,6 +90,7 @@ export async function readEntry(candidate: Candidate): Promise<CatalogEntry> {
   }
   try {
     const definition = await readDefinition(folder);
+    await refuseWrongPolicies(folder, definition.graph);
     const described = await descriptionOf(definition, folderName);
     const { identity, description, warnings } = described;
     if (description === null) return broken(candidate, described);

@@ -1,6 +1,6 @@
 // JSON Schema of manifest.json, for editors: what parseManifest refuses for its shape, this refuses too.
 
-import { runnerModules } from "../engine/graph.ts";
+import { RUNNER_PATTERN } from "../engine/graph.ts";
 import { limits } from "../engine/limits.ts";
 import {
   CPU_RANGE,
@@ -31,6 +31,7 @@ import {
   schemaReference,
   text,
 } from "./schema-parts.ts";
+import { sandboxSchema } from "./schema-sandbox.ts";
 import { nodePortsSchema, requiredServicesSchema, servicesSchema } from "./schema-services.ts";
 
 const SECONDS_MAX = 1_000_000_000;
@@ -79,8 +80,8 @@ const runner = {
   upload_as: relativePath("Its name there; the last part of the path, when absent."),
   workdir: path("Where the command starts, relative to its workspace."),
   sandbox_upload_path: path("The path that stands for the workspace in command and workdir."),
-  runner_module: name("How it is run; the last part of a dotted name counts.", {
-    pattern: `(?:^|\\.)(?:${runnerModules.join("|")})$`,
+  runner_module: name("HostLocal, or Sandbox: how it is run; the last part of a dotted name counts.", {
+    pattern: RUNNER_PATTERN,
     default: "HostLocal",
   }),
   idempotent: flag("false: never run again what may have run.", true),
@@ -107,6 +108,8 @@ const executor = open("Runs a command for each message.", {
     propertyNames: { pattern: "^[^=]+$" },
     additionalProperties: { type: ["string", "number", "boolean"] },
   },
+  sandbox: sandboxSchema,
+  policy: relativePath("File of payloads/ with the fields of sandbox, in its place."),
   pass_env: list(
     "Names of the runtime's own variables that the command gets.",
     name("A variable.", { pattern: "^[^=]+$" }),

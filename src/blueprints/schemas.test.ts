@@ -81,6 +81,26 @@ const whole: JsonObject = {
       },
     },
     {
+      node_id: "boxed",
+      agent_type: "executor",
+      config: {
+        command: "true",
+        runner_module: "my.StrictSandbox",
+        sandbox: {
+          network: { allow: ["API.example.com:443", "*.example.org:1", "[::1]:65535"], check: true },
+          read_only: ["/srv/data"],
+          devices: ["/dev/dri/card0"],
+          environment: ["API_KEY"],
+          limits: { memory_mb: 1, processes: 8, file_mb: 1, cpu_seconds: 1, tmp_mb: 1 },
+        },
+      },
+    },
+    {
+      node_id: "boxed-by-file",
+      agent_type: "executor",
+      config: { command: "true", runner_module: "OpenShell", policy: "policies/strict.json" },
+    },
+    {
       node_id: "work",
       agent_type: "executor",
       type: "stream",
@@ -232,6 +252,9 @@ const beyondShape = new Set([
   "invalid_url",
   "no_body",
   "no_command",
+  "no_sandbox",
+  "not_allowed",
+  "path_not_allowed",
   "not_uploaded",
   "overlaps",
   "invalid_schema",

@@ -35,6 +35,7 @@ import {
   PAYLOADS_FOLDER,
   tooLarge,
 } from "./layout.ts";
+import { refuseWrongPolicies } from "./policies.ts";
 import { BundleProblem, type BundleProblemEntry } from "./problem.ts";
 import type { SharedFolders, Unused } from "./shared-folders.ts";
 import { type BundleSource, FILES_AT_ONCE, FileWriter } from "./snapshot-files.ts";
@@ -206,6 +207,7 @@ export class Snapshots {
       const definition = await readChecked(content, [...source.problems, ...writer.problems]);
       await writer.write(others);
       if (writer.problems.length > 0) throw new BundleProblem(writer.problems);
+      await refuseWrongPolicies(content, definition.graph);
       const { fingerprint, sizeBytes } = await this.#fingerprint(source.files, writer);
       const { fetched = fingerprint } = options;
       if (fetched !== fingerprint)

@@ -18,6 +18,7 @@ import {
   nearestExisting,
   tryToListen,
 } from "../execution/machine.ts";
+import { checkSandbox } from "../execution/sandbox/check.ts";
 import { checkHomeState, databaseFile, openHome, pathsOpenToOthers } from "../store/home.ts";
 import { openSqlite } from "../store/sqlite/database.ts";
 import { contentNamedIn } from "../store/sqlite/database-copy.ts";
@@ -51,7 +52,12 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
     findings.push(describeRuntimeApi(config));
     if (config.runtimeApi === "tcp") findings.push(await checkPort(config));
   }
-  return [...findings, ...(await checkTools({ timeoutMs: CHECK_TIMEOUT_MS })), checkProc()];
+  return [
+    ...findings,
+    ...(await checkTools({ timeoutMs: CHECK_TIMEOUT_MS })),
+    await checkSandbox(),
+    checkProc(),
+  ];
 }
 
 /** Opens the store of the home, and times synced commits beside it, on the same disk. */

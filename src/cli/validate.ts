@@ -7,6 +7,7 @@ import type { Config } from "../app/config.ts";
 import { describePackage, descriptionOf } from "../blueprints/describe-package.ts";
 import { type Definition, readDefinition } from "../bundles/definition.ts";
 import { type BundleFile, PAYLOADS_FOLDER } from "../bundles/layout.ts";
+import { problemsOfPolicies } from "../bundles/policies.ts";
 import { BundleProblem, type BundleProblemEntry } from "../bundles/problem.ts";
 import type { Graph, GraphNode } from "../engine/graph.ts";
 import type { JsonObject, JsonValue } from "../engine/json.ts";
@@ -127,7 +128,8 @@ export async function inspectFolder(folder: string, config: Config): Promise<Fol
   const files = source.value?.files ?? null;
   await source.value?.close();
   const missing = graph === null || files === null ? [] : missingPayloads(graph, files);
-  const problems = [...source.problems, ...definition.problems, ...missing];
+  const policies = graph === null ? [] : await problemsOfPolicies(folder, graph);
+  const problems = [...source.problems, ...definition.problems, ...missing, ...policies];
   return { definition: definition.value, files, problems };
 }
 

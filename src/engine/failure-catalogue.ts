@@ -82,7 +82,34 @@ export const failureCatalogue = {
     category: "dependency",
     retryable: false,
     meaning: "The runtime has no runner of the name in config.runner_module.",
-    remediation: "Use HostLocal, or run the job on a runtime that has the runner.",
+    remediation: "Use HostLocal or Sandbox, or run the job on a runtime that has the runner.",
+  },
+  "sandbox.unavailable": {
+    category: "dependency",
+    retryable: false,
+    meaning: "The command is to run in a sandbox, and this node has none. It was not run without one.",
+    remediation:
+      "Run `troupe doctor` on the node: it says what is missing. docs/sandbox.md has what a sandbox needs.",
+  },
+  "sandbox.required": {
+    category: "validation",
+    retryable: false,
+    meaning: "The command is to run without a sandbox, and this runtime has SVC_REQUIRE_SANDBOX=true.",
+    remediation:
+      'Set the node\'s runner_module to "Sandbox", or run the job on a runtime without that setting.',
+  },
+  "sandbox.policy_invalid": {
+    category: "user_code",
+    retryable: false,
+    meaning: "The file in config.policy does not exist in payloads/, or is no valid policy.",
+    remediation: "Fix the file: details.message lists what is wrong. docs/sandbox.md has the fields.",
+  },
+  "sandbox.policy_unmet": {
+    category: "dependency",
+    retryable: false,
+    meaning:
+      "The policy names a path or a device that the machine does not have, or that no sandbox is shown.",
+    remediation: "Provide the path on the machine, or take it out of the policy (docs/sandbox.md).",
   },
   "executor.outcome_lost": {
     category: "infrastructure",

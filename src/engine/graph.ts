@@ -3,6 +3,7 @@
 import type { JsonObject, JsonValue } from "./json.ts";
 import type { Labels } from "./labels.ts";
 import type { Demand, PortNeed, VolumeNeed } from "./resources.ts";
+import type { SandboxPolicy } from "./sandbox.ts";
 import type { RequiredService, ServiceSpec } from "./service.ts";
 
 /** The one version of manifests. */
@@ -61,10 +62,14 @@ export interface ExecutorConfig {
   readonly passEnv: readonly string[];
   readonly uploadPaths: readonly Upload[];
   readonly workdir: string | null;
-  /** The path that stands for the workspace inside commands and workdir; `/sandbox/job` always does. */
+  /** The path that stands for the workspace inside commands and workdir; `/sandbox/job` always does. A sandbox has it there. */
   readonly sandboxUploadPath: string | null;
   /** One that `isKnownRunner` knows. */
   readonly runnerModule: string;
+  /** What its sandbox may have; null: it runs on the machine as it is. */
+  readonly sandbox: SandboxPolicy | null;
+  /** The file of the payload that has its policy, in place of `sandbox`. */
+  readonly policyFile: string | null;
   readonly outputMessageType: string | null;
   readonly longLived: boolean;
   /** False when a command that may have run must not run a second time. */
@@ -162,11 +167,20 @@ export function outputName(output: { readonly path: string }): string {
   return output.path.replace(/^(?:\.?\/)+/, "");
 }
 
-/** How commands are run: `runner_module` names one of these, behind the dots of a module's path if it likes. */
-export const runnerModules: readonly string[] = ["HostLocal"];
+/** How commands are run: the last part of `runner_module`, which may be a module's path with dots. */
+const HOST_LOCAL = "HostLocal";
+const SANDBOX_RUNNER = /(?:Sandbox|OpenShell)$/;
+/** The same, of all runners, for schemas. */
+export const RUNNER_PATTERN = `(?:(?:^|\\.)${HOST_LOCAL}|Sandbox|OpenShell)$`;
 
 export function isKnownRunner(runnerModule: string): boolean {
-  return runnerModules.includes(runnerModule.slice(runnerModule.lastIndexOf(".") + 1));
+  return (
+    isSandboxRunner(runnerModule) || runnerModule.slice(runnerModule.lastIndexOf(".") + 1) === HOST_LOCAL
+  );
+}
+
+export function isSandboxRunner(runnerModule: string): boolean {
+  return SANDBOX_RUNNER.test(runnerModule);
 }
 
 // Variables of the runtime that hold its own secrets, or lead to them. Nobody who writes a manifest or a configuration may

@@ -147,12 +147,6 @@ const tools: readonly Tool[] = [
     missing: "warn",
     need: "Python workers, the examples' among them, need it: `apt install python3`.",
   },
-  {
-    name: "bwrap",
-    args: ["--version"],
-    missing: "warn",
-    need: "Sandboxed workers need bubblewrap: `apt install bubblewrap`.",
-  },
 ];
 
 /**

@@ -38,6 +38,7 @@ import { type HostLocalOptions, HostLocalRunner } from "./runner/host-local.ts";
 import { ModuleRunner } from "./runner/module-runner.ts";
 import { agentFolders, attemptFolder } from "./runner/paths.ts";
 import { Trash } from "./runner/trash.ts";
+import type { Sandboxes } from "./sandbox/sandboxes.ts";
 import { type VolumeOwners, Volumes } from "./volumes.ts";
 
 export interface LocalTaskRunnerOptions extends HostLocalOptions {
@@ -49,6 +50,7 @@ export interface LocalTaskRunnerOptions extends HostLocalOptions {
   readonly openConfiguration: (json: string) => Promise<DecryptedConfiguration>;
   /** Opens the body of a message. @throws ConfigurationUnreadable */
   readonly openBody: (body: JsonValue) => DecryptedBody;
+  readonly sandboxes: Sandboxes;
   /** Absent: no other node has the database. */
   readonly volumeOwners?: VolumeOwners;
   /** Absent: those of this machine. */
@@ -103,6 +105,7 @@ export class LocalTaskRunner implements TaskRunner {
       fifos: this.#fifos,
       trash: this.#trash,
       volumes: this.volumes,
+      sandboxes: options.sandboxes,
       clock: options.clock,
     });
     this.#modules = new ModuleRunner(options);

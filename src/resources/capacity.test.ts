@@ -51,7 +51,10 @@ async function refusal(
   });
   assert.ok(parsed.kind === "valid");
   try {
-    await new Capacity({ overview: async () => nodes }).refuseUnsatisfiable(parsed.graph);
+    await new Capacity(
+      { overview: async () => nodes },
+      { requireSandbox: false, sandboxRefusal: async () => null },
+    ).refuseUnsatisfiable(parsed.graph);
     return null;
   } catch (error) {
     assert.ok(error instanceof DomainError);
@@ -96,4 +99,66 @@ test("nodes that are lost or lack its labels do not count, and one that may have
   assert.notEqual(await refusal(zones, { cpu: 8 }, { zone: "b" }), null);
   assert.equal(await refusal(zones, { cpu: 8 }, { zone: "c" }), null, "such a node may join");
   assert.equal(await refusal([node("a", {}), node("old", null)], { cpu: 8 }), null);
+});
+
+const boxed = { runner_module: "Sandbox", command: ["true"] };
+
+/** @returns what is refused, as its code and message; null when nothing is */
+async function sandboxRefusal(
+  nodes: readonly NodeView[],
+  agents: readonly JsonObject[],
+  requireSandbox = false,
+): Promise<DomainError | null> {
+  const parsed = parseManifest({
+    manifest_version: "1.0",
+    graph_id: "g",
+    entrypoints: ["0"],
+    nodes: agents.map((agent, i) => ({ node_id: String(i), ...agent })),
+  });
+  assert.ok(parsed.kind === "valid", JSON.stringify(parsed));
+  const sandboxing = { requireSandbox, sandboxRefusal: async () => "bubblewrap is missing." };
+  const capacity = new Capacity({ overview: async () => nodes }, sandboxing);
+  return capacity.refuseUnsatisfiable(parsed.graph).then(
+    () => null,
+    (error: unknown) => error as DomainError,
+  );
+}
+
+test("a sandbox is asked for in vain where no living node has any", async () => {
+  const agents = [{ agent_type: "executor", config: boxed }];
+  const having = { labels: { "troupe/sandbox": "bubblewrap" } };
+  const plain = node("a", null);
+  const refused = await sandboxRefusal([plain], agents);
+  assert.equal(refused?.code, "resource_unsatisfiable");
+  assert.match(
+    refused.message,
+    /^Node "0" runs in a sandbox, and this machine has none: bubblewrap is missing\./,
+  );
+  assert.match(
+    (await sandboxRefusal([plain, node("b", null, { ...having, status: "lost" }), node("c", null)], agents))
+      ?.message ?? "",
+    /no node has any/,
+  );
+  assert.equal(await sandboxRefusal([plain, node("b", null, having)], agents), null);
+  assert.equal(
+    await sandboxRefusal([plain], [{ agent_type: "executor", config: { command: "true" } }]),
+    null,
+  );
+});
+
+test("where sandboxes are required, commands without one and modules are refused, each at its place", async () => {
+  const nodes = [node("a", null, { labels: { "troupe/sandbox": "bubblewrap" } })];
+  const agents = [
+    { agent_type: "router" },
+    { agent_type: "executor", config: boxed },
+    { agent_type: "executor", config: { command: "true" } },
+    { agent_type: "module", config: { module: "m.mjs" } },
+  ];
+  const refused = await sandboxRefusal(nodes, agents, true);
+  assert.equal(refused?.code, "validation_failed");
+  assert.deepEqual(
+    refused.errors.map(({ path, code }) => `${path} ${code}`),
+    ["/nodes/2 sandbox_required", "/nodes/3 sandbox_required"],
+  );
+  assert.equal(await sandboxRefusal(nodes, agents.slice(0, 2), true), null);
 });

@@ -5,7 +5,7 @@
 
 import type { ClusterNodes, NodeView } from "../cluster/cluster-nodes.ts";
 import { isLiving, type NodeResources } from "../cluster/nodes.ts";
-import type { Graph } from "../engine/graph.ts";
+import type { Graph, GraphNode } from "../engine/graph.ts";
 import { hasLabels, type Labels } from "../engine/labels.ts";
 import {
   amountsText,
@@ -18,34 +18,78 @@ import {
   isThere,
   listText,
 } from "../engine/resources.ts";
+import { SANDBOX_LABEL } from "../engine/sandbox.ts";
 import { amountsOf } from "../execution/machine-resources.ts";
 import { DomainError } from "../lib/domain-error.ts";
 
 /** Nodes that a refusal names. */
 const NAMED_MAX = 3;
 
+export interface Sandboxing {
+  /** Whether commands run in sandboxes only. */
+  readonly requireSandbox: boolean;
+  /** Why this node has no sandboxes; null when it has. */
+  readonly sandboxRefusal: () => Promise<string | null>;
+}
+
 export class Capacity {
   readonly #nodes: Pick<ClusterNodes, "overview">;
+  readonly #sandboxing: Sandboxing;
 
-  constructor(nodes: Pick<ClusterNodes, "overview">) {
+  constructor(nodes: Pick<ClusterNodes, "overview">, sandboxing: Sandboxing) {
     this.#nodes = nodes;
+    this.#sandboxing = sandboxing;
   }
 
-  /** @throws DomainError `resource_unsatisfiable`; JournalUnavailable when the nodes cannot be read */
+  /**
+   * @throws DomainError `resource_unsatisfiable`; `validation_failed` for what is to run without a sandbox and may not;
+   *   JournalUnavailable when the nodes cannot be read
+   */
   async refuseUnsatisfiable({ nodes }: Graph): Promise<void> {
+    if (this.#sandboxing.requireSandbox) refuseWithoutSandbox(nodes);
+    const sandboxed = nodes.find(({ config }) => config.kind === "executor" && config.sandbox !== null);
+    if (sandboxed !== undefined) await this.#requireSandboxes(sandboxed);
     const asking = nodes.flatMap(({ nodeId, config }) =>
       config.kind === "executor" && config.demand !== null
         ? [{ ...config, nodeId, asked: config.demand }]
         : [],
     );
     if (asking.length === 0) return;
-    const living = (await this.#nodes.overview()).filter(isLiving);
+    const living = await this.#living();
     for (const { nodeId, asked, nodeLabels } of asking) {
       const machines = machinesFor(living, nodeLabels);
       if (machines.length > 0 && machines.every((machine) => lacks(machine, asked)))
         throw unsatisfiable(nodeId, asked, machines);
     }
   }
+
+  async #living(): Promise<readonly NodeView[]> {
+    return (await this.#nodes.overview()).filter(isLiving);
+  }
+
+  async #requireSandboxes({ nodeId }: GraphNode): Promise<void> {
+    const living = await this.#living();
+    if (living.some(({ labels }) => Object.hasOwn(labels, SANDBOX_LABEL))) return;
+    const refusal = (await this.#sandboxing.sandboxRefusal()) ?? "it was started before they could be had.";
+    const where =
+      living.length > 1 ? `no node has any; this one: ${refusal}` : `this machine has none: ${refusal}`;
+    throw new DomainError(
+      "resource_unsatisfiable",
+      `Node ${JSON.stringify(nodeId)} runs in a sandbox, and ${where} Then start Troupe again.`,
+    );
+  }
+}
+
+function refuseWithoutSandbox(nodes: Graph["nodes"]): void {
+  const errors = nodes.flatMap(({ index, nodeId, config }) => {
+    const isOutside = config.kind === "module" || (config.kind === "executor" && config.sandbox === null);
+    if (!isOutside) return [];
+    const what = config.kind === "module" ? "is a module, which runs" : "runs its command";
+    const message = `Node ${JSON.stringify(nodeId)} ${what} without a sandbox, and SVC_REQUIRE_SANDBOX is true: use an executor with runner_module "Sandbox"`;
+    return [{ path: `/nodes/${index}`, code: "sandbox_required", message }];
+  });
+  const [first] = errors;
+  if (first !== undefined) throw new DomainError("validation_failed", `${first.message}.`, errors);
 }
 
 function machinesFor(living: readonly NodeView[], labels: Labels): readonly NodeView[] {

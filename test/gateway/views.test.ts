@@ -11,6 +11,7 @@ import { ask, assertProblem, call, createJob, ended, happens, startRun } from ".
 import { executor, graph, router } from "../support/graphs.ts";
 import { databaseKind, startGatewayHere, unlessOnPostgres } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
+import { sandboxLabels } from "../support/sandboxes.ts";
 import { until } from "../support/until.ts";
 
 const idle = (capacity: number) => ({ capacity, available: capacity, in_use: 0, queued: 0, active: 0 });
@@ -81,7 +82,7 @@ describe("the runtime", () => {
     const { text, body } = await ask(program, "GET", "/runtime/doctor");
     const checks = body.checks as readonly JsonObject[];
     const names = checks.map(({ name }) => name);
-    for (const name of ["node", "store", "home", "disk", "disk sync", "ports", "sh", "python3", "bwrap"]) {
+    for (const name of ["node", "store", "home", "disk", "disk sync", "ports", "sh", "python3", "sandbox"]) {
       assert.ok(names.includes(name), `${name} in ${names}`);
     }
     for (const check of checks) {
@@ -121,7 +122,7 @@ describe("the cluster", () => {
     assert.deepEqual(rest, {
       name: "here",
       status: "ready",
-      labels: { zone: "a" },
+      labels: { zone: "a", ...sandboxLabels },
       pools: idlePools,
       reserved: { default: 0, gpu: 0, "@web-ui": 0 },
       jobs_owned: 0,

@@ -21,6 +21,7 @@ import { executor, graph } from "../support/graphs.ts";
 import { hasOpenssl, makeAuthority } from "../support/node-certificates.ts";
 import { inPostgres } from "../support/postgres.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
+import { sandboxLabels } from "../support/sandboxes.ts";
 import { Nodes } from "../support/several-nodes.ts";
 import { until } from "../support/until.ts";
 
@@ -101,7 +102,7 @@ test("a program that is added joins, works as a node, and leaves", async () => {
     history.map((_, n) => n + 1),
   );
   const { labels, status } = (await shown("b"))!;
-  assert.deepEqual([labels, status], [{ zone: "b" }, "ready"]);
+  assert.deepEqual([labels, status], [{ zone: "b", ...sandboxLabels }, "ready"]);
   assert.equal(
     (await asked(program, { token, cluster_address: address })).operation_id,
     operation?.operation_id,

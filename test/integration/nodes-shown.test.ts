@@ -21,6 +21,7 @@ import { executor, graph } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
 import { inPostgres, returnPostgres, takePostgres } from "../support/postgres.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
+import { sandboxLabels } from "../support/sandboxes.ts";
 import { until } from "../support/until.ts";
 
 const LEASE_SECONDS = 10;
@@ -91,7 +92,7 @@ describe("each of two nodes", () => {
       const nodes = await nodesAt(program);
       assert.deepEqual(
         nodes.map((node) => [node.name, node.status, node.self, node.labels]),
-        ["a", "b"].map((one) => [one, "ready", one === name, { zone: one }]),
+        ["a", "b"].map((one) => [one, "ready", one === name, { zone: one, ...sandboxLabels }]),
       );
       const ids = nodes.map(({ node_id: id }) => id);
       assert.deepEqual(

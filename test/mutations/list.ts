@@ -20,6 +20,7 @@ import { nodesMutations } from "./nodes.ts";
 import { postgresMutations } from "./postgres.ts";
 import { reconcileMutations } from "./reconcile.ts";
 import { resourceMutations } from "./resources.ts";
+import { sandboxMutations } from "./sandbox.ts";
 import { scheduleMutations } from "./schedules.ts";
 import { serviceMutations } from "./services.ts";
 import { sharedWorkMutations } from "./shared-work.ts";
@@ -32,6 +33,7 @@ import { webhookMutations } from "./webhooks.ts";
 export const mutations: readonly Mutation[] = [
   ...engineMutations,
   ...executionMutations,
+  ...sandboxMutations,
   ...storeMutations,
   ...filesMutations,
   ...homesMutations,

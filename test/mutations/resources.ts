@@ -344,15 +344,15 @@ export const resourceMutations: readonly Mutation[] = [
   {
     fault: "a command with resources of its own joins no group",
     file: "src/execution/runner/host-local.ts",
-    search: "...(group === null ? words : joining(group.joinPaths, words)),",
-    replacement: "...words,",
+    search: "...(group !== null && joining(group.joinPaths, started)),",
+    replacement: "",
     tests: ["src/execution/runner/own-resources.test.ts"],
   },
   {
     fault: "a missing program with resources of its own is a shell's exit code",
     file: "src/execution/runner/host-local.ts",
-    search: "if (group !== null) await requireExecutable(",
-    replacement: "if (false) await requireExecutable(",
+    search: "if (group !== null && sandbox === null)",
+    replacement: "if (group === undefined)",
     tests: ["src/execution/runner/own-resources.test.ts"],
   },
   {

@@ -22,6 +22,7 @@ import { type ProcessSource, procSource } from "../../src/execution/process/proc
 import type { HostLocalOptions } from "../../src/execution/runner/host-local.ts";
 import { payloadsIn } from "../../src/execution/runner/paths.ts";
 import type { RunEventsPlace } from "../../src/execution/runner/worker-contract.ts";
+import { Sandboxes } from "../../src/execution/sandbox/sandboxes.ts";
 import { LocalTaskRunner, type LocalTaskRunnerOptions } from "../../src/execution/task-runner.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { SecretKey } from "../../src/security/secret-key.ts";
@@ -103,6 +104,8 @@ export function executorConfig(changes: Partial<ExecutorConfig> = {}): ExecutorC
     workdir: null,
     sandboxUploadPath: null,
     runnerModule: "HostLocal",
+    sandbox: null,
+    policyFile: null,
     outputMessageType: "executor_result",
     longLived: false,
     safeToRetry: true,
@@ -261,6 +264,7 @@ export class RunnerFixture {
   readonly runner: LocalTaskRunner;
   readonly warnings: string[] = [];
   outputs: readonly DeclaredOutput[] = [];
+  requireSandbox = false;
   /** Called when an attempt with a bundle is being staged. */
   onStaging: () => void = () => {};
   runtimeEnv: Record<string, string | undefined> = { ...process.env };
@@ -300,6 +304,8 @@ export class RunnerFixture {
       workerEnvPrefixes: ["SVC_"],
       runtimeEnv: this.runtimeEnv,
       runtimeSecrets: [],
+      sandboxes: new Sandboxes(home),
+      requireSandbox: () => this.requireSandbox,
       runEvents: (runId) => this.runEvents(runId),
       environmentHere: (agentId, declared) => this.environmentHere(agentId, declared),
       log: {

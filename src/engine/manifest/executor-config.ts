@@ -4,16 +4,18 @@
 import {
   type ExecutorConfig,
   isKnownRunner,
+  isSandboxRunner,
   isWithheldVariable,
-  runnerModules,
   type Upload,
 } from "../graph.ts";
 import { isObject, type JsonValue } from "../json.ts";
 import { type Labels, noLabels } from "../labels.ts";
+import { SANDBOX_ENGINE, SANDBOX_LABEL } from "../sandbox.ts";
 import { attemptsRange, executionDefaults, millisecondsRange, secondsRange } from "./agent-config.ts";
 import type { Fields, Place } from "./fields.ts";
 import { quoted } from "./problems.ts";
 import type { NodeResources } from "./resources.ts";
+import { readPolicy, sandboxWorkspace } from "./sandbox-policy.ts";
 
 const SLOTS_MAX = 1_000_000;
 const NODE_LABELS_MAX = 64;
@@ -36,7 +38,6 @@ export function executorConfig(
     command: command(having("command")),
     pool: config.name("pool", "default"),
     poolSlots: config.integer("pool_slots", { min: 1, max: SLOTS_MAX }, 1),
-    nodeLabels: nodeLabels(config),
     ...resources,
     timeoutSeconds: config.number(
       "timeout_seconds",
@@ -46,11 +47,9 @@ export function executorConfig(
     maxAttempts: config.integer("max_attempts", attemptsRange, executionDefaults.maxAttempts),
     retryBackoffMs: config.number("retry_backoff_ms", millisecondsRange, executionDefaults.retryBackoffMs),
     environment: environment(config),
-    passEnv: passEnv(config),
     uploadPaths: uploads(having("upload_path"), having("upload_as"), config),
     workdir: having("workdir").path("workdir"),
-    sandboxUploadPath: having("sandbox_upload_path").path("sandbox_upload_path"),
-    runnerModule: runnerModule(having("runner_module")),
+    ...running(having, config),
     outputMessageType: config.isNull("output_message_type")
       ? null
       : config.name("output_message_type", "executor_result"),
@@ -63,7 +62,54 @@ export function executorConfig(
   };
 }
 
-const knownRunners = `this runtime has the runner ${runnerModules.map(quoted).join(", ")} only`;
+type Running = Pick<
+  ExecutorConfig,
+  "runnerModule" | "nodeLabels" | "passEnv" | "sandboxUploadPath" | "sandbox" | "policyFile"
+>;
+
+/** What depends on whether the command runs in a sandbox. */
+function running(having: (name: string) => Fields, config: Fields): Running {
+  const module = runnerModule(having("runner_module"));
+  const labels = nodeLabels(config);
+  const place = having("sandbox_upload_path");
+  if (!isSandboxRunner(module)) {
+    for (const name of ["sandbox", "policy"])
+      if (config.raw(name) !== undefined)
+        config.report(
+          name,
+          "no_sandbox",
+          'is for sandboxes: set runner_module to "Sandbox" to run the command in one',
+        );
+    return {
+      runnerModule: module,
+      nodeLabels: labels,
+      passEnv: passEnv(config),
+      sandboxUploadPath: place.path("sandbox_upload_path"),
+      sandbox: null,
+      policyFile: null,
+    };
+  }
+  if (config.raw("pass_env") !== undefined)
+    config.report(
+      "pass_env",
+      "not_allowed",
+      "is not for sandboxes: sandbox.environment names what one is passed",
+    );
+  const policyFile = config.relativePath("policy");
+  if (policyFile !== null && config.raw("sandbox") !== undefined)
+    config.report("policy", "duplicate", "names a file, and the node has its policy in sandbox already");
+  const sandbox = readPolicy(config);
+  return {
+    runnerModule: module,
+    nodeLabels: { ...labels, [SANDBOX_LABEL]: SANDBOX_ENGINE },
+    passEnv: sandbox.environment,
+    sandboxUploadPath: sandboxWorkspace(place),
+    sandbox,
+    policyFile,
+  };
+}
+
+const knownRunners = 'this runtime has the runners "HostLocal" and "Sandbox" only';
 
 function runnerModule(holder: Fields): string {
   const given = holder.name("runner_module", "HostLocal");

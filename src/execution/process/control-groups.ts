@@ -246,11 +246,6 @@ export class ControlGroups {
   }
 }
 
-/** Whether something is asked for that a group could hold a command to. */
-export function mayBeKept(demand: Amounts | null): boolean {
-  return demand !== null && demand.memoryBytes + demand.cpuMillis > 0;
-}
-
 /** It is removed when nothing of the command is left. */
 export interface ControlGroup extends AsyncDisposable {
   readonly enforcement: Enforcement;

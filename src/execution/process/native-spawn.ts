@@ -7,7 +7,7 @@
 // - The orphans of workers become children of this process. While it has none, nothing is left of workers that ended.
 // - A worker is started as Node starts it: a session of its own, default signals, blocking stdin, stdout and stderr.
 
-import { accessSync, constants, openSync } from "node:fs";
+import { accessSync, constants, openSync, readdirSync } from "node:fs";
 import { constants as system } from "node:os";
 import { join } from "node:path";
 import { getSystemErrorName } from "node:util";
@@ -36,6 +36,8 @@ const calls = {
 const SETSIGDEF = 0x04;
 const SETSIGMASK = 0x08;
 const SETSID = 0x80;
+const F_SETFD = 2;
+const FD_CLOEXEC = 1;
 const F_SETFL = 4;
 const WNOHANG = 1;
 const RLIMIT_DATA = 2;
@@ -93,6 +95,9 @@ export class NativeSpawn {
     libc.posix_spawnattr_setsigdefault(this.#attributes, Buffer.alloc(SIGNAL_SET_BYTES, 0xff));
     libc.posix_spawnattr_setsigmask(this.#attributes, Buffer.alloc(SIGNAL_SET_BYTES));
     libc.posix_spawnattr_setflags(this.#attributes, SETSID | SETSIGDEF | SETSIGMASK);
+    // What whoever started the runtime had open is not for workers.
+    for (const fd of readdirSync("/proc/self/fd").map(Number))
+      if (fd > 2) libc.fcntl(fd, F_SETFD, FD_CLOEXEC);
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n);
     process.on("SIGCHLD", () => this.#reap());
   }

@@ -106,15 +106,17 @@ export class ProcessTrees {
     if (tree !== null && this.#livePids.delete(tree.pid)) this.#forget(tree.pid);
   }
 
-  /** Signals the whole tree: the group at once, then whatever left the group. For a worker that still runs. */
-  async signal(tree: ProcessTree, signal: NodeJS.Signals): Promise<void> {
+  /**
+   * Signals the whole tree: the group at once, then whatever left the group. For a worker that still runs.
+   *
+   * @param sparesGroup leaves the group alone if something has left it
+   */
+  async signal(tree: ProcessTree, signal: NodeJS.Signals, sparesGroup = false): Promise<void> {
     // The tree is looked at before the group is hit: afterwards, parentage is lost.
     const before = await this.#look(tree);
-    signalGroup(tree.pid, signal);
-    this.#signalAll(
-      before.filter((entry) => entry.groupId !== tree.pid),
-      signal,
-    );
+    const outside = before.filter((entry) => entry.groupId !== tree.pid);
+    if (!sparesGroup || outside.length === 0) signalGroup(tree.pid, signal);
+    this.#signalAll(outside, signal);
   }
 
   /** Waits until the tree is gone, or the wait is over. */

@@ -15,6 +15,7 @@ import { type NativeExit, NativeSpawn, type NativeSpec } from "./native-spawn.ts
 import { openEnd } from "./pipes.ts";
 import { withMark } from "./process-marks.ts";
 import { machineSource } from "./process-table.ts";
+import { signalGroup } from "./process-trees.ts";
 import { UsageMeter } from "./usage.ts";
 
 export interface StartSpec {
@@ -24,6 +25,8 @@ export interface StartSpec {
   readonly env: Readonly<Record<string, string>>;
   /** See process-marks.ts. */
   readonly mark: string;
+  /** Whether nothing of its process group stays when the runtime is gone. */
+  readonly endsWithRuntime: boolean;
   /** Paths of pipes whose other ends are open; no path means no input. */
   readonly stdin: string | null;
   readonly stdout: string;
@@ -72,6 +75,8 @@ const native = NativeSpawn.open();
 let watch: MemoryWatch | null = null;
 const meter = new UsageMeter();
 const guard = new LeaseGuard(() => report({ kind: "lease over" }));
+/** Process groups that end with the runtime. */
+const bound = new Set<number>();
 
 /** Serves requests until stdin ends. */
 function serve(): void {
@@ -82,6 +87,7 @@ function serve(): void {
   });
   process.stdin.on("data", (chunk: Buffer) => requests.push(chunk));
   process.stdin.on("close", () => {
+    for (const pid of bound) signalGroup(pid, "SIGKILL");
     if (guard.isSet) void guard.endAll().then(() => process.exit());
     else process.exit();
   });
@@ -96,7 +102,7 @@ function report(given: StartReport | LeaseOver): void {
 }
 
 function start(request: StartRequest): void {
-  const { id, file, args, cwd, env, mark, stdin, stdout, stderr, memoryBytes } = request;
+  const { id, file, args, cwd, env, mark, endsWithRuntime, stdin, stdout, stderr, memoryBytes } = request;
   const failed = (error: NodeJS.ErrnoException) =>
     report({ id, kind: "failed", code: error.code ?? null, message: error.message });
   if (guard.isOver) {
@@ -116,6 +122,7 @@ function start(request: StartRequest): void {
     const spec = { file, args, cwd, env, stdinFd, stdoutFd, stderrFd };
     const onExit = ({ exitCode, signal, cpuMs, rssBytesMax, isTreeGone }: Exit) => {
       if (pid === undefined) return;
+      bound.delete(pid);
       const memory = watch?.ended(pid, rssBytesMax) ?? null;
       const ended = (usage: ResourceUsage | null) =>
         report({ id, kind: "ended", exitCode, signal, usage, memory, isTreeGone });
@@ -124,6 +131,7 @@ function start(request: StartRequest): void {
     };
     const pid = withMark(mark, () => native?.start(spec, onExit) ?? spawnByNode(spec, onExit, failed));
     if (pid === undefined) return;
+    if (endsWithRuntime) bound.add(pid);
     guard.started(mark, pid);
     meter.started(pid);
     if (memoryBytes !== null) {

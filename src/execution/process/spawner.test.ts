@@ -42,6 +42,7 @@ class World {
       cwd,
       env,
       mark: "1",
+      endsWithRuntime: false,
       stdin: null,
       stdout,
       stderr,
@@ -152,6 +153,7 @@ describe("the spawner", () => {
       cwd: "/",
       env: {},
       mark: "1",
+      endsWithRuntime: false,
       stdin: null,
       memoryBytes: null,
     };

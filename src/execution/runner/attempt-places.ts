@@ -12,6 +12,7 @@ import { makeFolder } from "../../lib/files.ts";
 import { OpenFolder } from "../../lib/open-folder.ts";
 import type { FifoSupply } from "../process/pipes.ts";
 import { WorkerPipes } from "../process/worker-pipes.ts";
+import { volumeInside } from "../sandbox/places.ts";
 import type { Volumes } from "../volumes.ts";
 import { AttemptFailure, type AttemptReport } from "./attempt.ts";
 import { failureOfSystem } from "./command-failure.ts";
@@ -94,7 +95,8 @@ export class AttemptPlaces {
         report.events([{ type: "workspace_modified", payload: event }]);
       }
       const workdir = await findWorkdir(config, folders.work);
-      const place = { agent, folder: folders.agent, workdir };
+      const target = config.sandbox === null ? (_: string, path: string) => path : volumeInside;
+      const place = { agent, folder: folders.agent, workdir, target };
       const volumes =
         config.volumes.length === 0
           ? noVolumes
@@ -112,6 +114,7 @@ export class AttemptPlaces {
         workdir,
         runFolder: folders.shared,
         brought: findBrought(home, task),
+        node: process.execPath,
         folders,
         agent,
         attempt,

@@ -94,8 +94,8 @@ describe("how a command ends", () => {
 
   it("fails when the runner is none of ours, whatever its module path", async () => {
     await using fixture = new RunnerFixture();
-    const outcome = await fixture.sh("true", { runnerModule: "Some.Runner.OpenShell" });
-    assert.match(failedWith(outcome, "executor.runner_unavailable"), /Some\.Runner\.OpenShell/);
+    const outcome = await fixture.sh("true", { runnerModule: "Some.Runner.Podman" });
+    assert.match(failedWith(outcome, "executor.runner_unavailable"), /Some\.Runner\.Podman/);
     assert.equal((await fixture.sh("true", { runnerModule: "Some.Runner.HostLocal" })).kind, "succeeded");
   });
 

@@ -1,5 +1,7 @@
-// The host-local runner: one attempt of a command as a pipeline of stage, start, stream, collect, report.
+// The runner of commands, on the machine as it is or in a sandbox: one attempt as a pipeline of stage, start, stream, collect,
+// report. A sandbox differs in how the command is started, and in what its worker is told of where its things are.
 //
+// - A command that is to run in a sandbox runs in one, or not at all.
 // - Whatever goes wrong, an attempt ends in an outcome: what the worker does is the worker's failure, what the
 //   machine does is an infrastructure failure that may be tried again.
 // - When the outcome is reported no process of the worker's group is left, and the attempt's folder is out of
@@ -7,7 +9,13 @@
 // - A worker's secrets reach the worker only: logs, events, failures and carried output are redacted.
 
 import { scheduler } from "node:timers/promises";
-import { type DeclaredOutput, type ExecutorConfig, isKnownRunner, outputName } from "../../engine/graph.ts";
+import {
+  type DeclaredOutput,
+  type ExecutorConfig,
+  isKnownRunner,
+  isSandboxRunner,
+  outputName,
+} from "../../engine/graph.ts";
 import type { Clock, EngineLog } from "../../engine/ports.ts";
 import {
   type ArtifactRecord,
@@ -23,10 +31,14 @@ import { AttemptOutput, redactActions } from "../output/attempt-output.ts";
 import { logEvent } from "../output/event-stream.ts";
 import { growingRedactor, type Redactor, Redactors, secretsOf } from "../output/redaction.ts";
 import type { NamedOutput } from "../output/result.ts";
-import { type ControlGroup, type ControlGroups, joining, mayBeKept } from "../process/control-groups.ts";
+import { type ControlGroups, joining } from "../process/control-groups.ts";
 import { requireExecutable } from "../process/executable.ts";
+import { inheritedFrom } from "../process/side-command.ts";
 import { SpawnerLost } from "../process/spawner.ts";
+import { keptAmounts, withPolicy } from "../sandbox/config.ts";
+import { type Sandboxes, sandboxEnvironment } from "../sandbox/sandboxes.ts";
 import type { Volumes } from "../volumes.ts";
+import { type Around, openAround } from "./around.ts";
 import {
   type AttemptControl,
   AttemptFailure,
@@ -65,6 +77,8 @@ export interface HostLocalOptions {
   readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
   /** Those of the runtime itself, which no worker may show. */
   readonly runtimeSecrets: readonly string[];
+  /** Whether commands run in sandboxes only. */
+  readonly requireSandbox: () => boolean;
   /** Where the live events of a run are read; null, or absent, when nobody serves them. */
   readonly runEvents?: (runId: string) => RunEventsPlace | null;
   /** An agent's declared variables as they are on this machine; absent: as declared. */
@@ -79,6 +93,7 @@ export interface HostLocalTools extends WorkerTools {
   readonly groups: ControlGroups;
   readonly trash: Trash;
   readonly volumes: Volumes;
+  readonly sandboxes: Sandboxes;
 }
 
 /** One attempt on its way through the pipeline. */
@@ -116,20 +131,25 @@ export class HostLocalRunner {
 
   async run(
     task: OpenedTask,
-    config: ExecutorConfig,
+    given: ExecutorConfig,
     control: AttemptControl,
     report: AttemptReport,
   ): Promise<TaskOutcome> {
-    if (!isKnownRunner(config.runnerModule)) {
-      return failed("executor.runner_unavailable", `There is no runner "${config.runnerModule}" here.`);
+    if (!isKnownRunner(given.runnerModule)) {
+      return failed("executor.runner_unavailable", `There is no runner "${given.runnerModule}" here.`);
     }
+    if (isSandboxRunner(given.runnerModule) !== (given.sandbox !== null))
+      throw new Error("A sandboxed command has no policy.");
+    if (given.sandbox === null && this.#options.requireSandbox())
+      return failed("sandbox.required", "SVC_REQUIRE_SANDBOX is true: commands run in sandboxes only.");
+    const config = await withPolicy(given, task, this.#options.payloadOf);
     const runEvents = config.runEvents ? (this.#options.runEvents?.(task.runId) ?? null) : null;
-    const given = [
+    const shown = [
       ...task.secrets,
       ...this.#options.runtimeSecrets,
       ...(runEvents?.token == null ? [] : [runEvents.token]),
     ];
-    const secrets = secretsOf(config, given, this.#options.runtimeEnv);
+    const secrets = secretsOf(config, shown, this.#options.runtimeEnv);
     const made = await this.#redactors.made(secrets);
     const redactor = config.longLived ? growingRedactor(this.#redactors, secrets, control.secrets) : made;
     const attempt = { task, config, control, report, redactor, runEvents };
@@ -153,26 +173,11 @@ export class HostLocalRunner {
     let ended: CommandRun | null = null;
     try {
       if (control.reason !== null) return endedBeforeStart(control.reason);
-      await using group = await this.#groupFor(attempt);
-      ended = await this.#runCommand(attempt, places, group);
+      await using around = await openAround(attempt, places, { ...this.#tools, log: this.#options.log });
+      ended = await this.#runCommand(attempt, places, around);
       return ended.outcome;
     } finally {
       await this.#places.putAway(places, ended);
-    }
-  }
-
-  /** What keeps the command within the resources that are its own; null: at most a watch of its memory. */
-  async #groupFor({ task, config }: Attempt): Promise<ControlGroup | null> {
-    if (config.demand === null || !mayBeKept(config.demand)) return null;
-    try {
-      return await this.#tools.groups.make(config.demand);
-    } catch (error) {
-      const fields = { job_id: task.ref.jobId, agent_id: task.agentId, error: String(error) };
-      this.#options.log.warn(
-        fields,
-        "A command could be given no control group: at most its memory is watched.",
-      );
-      return null;
     }
   }
 
@@ -184,8 +189,10 @@ export class HostLocalRunner {
     return this.#turns.run(() => scheduler.yield());
   }
 
-  async #runCommand(attempt: Attempt, places: Places, group: ControlGroup | null): Promise<CommandRun> {
+  async #runCommand(attempt: Attempt, places: Places, around: Around): Promise<CommandRun> {
     const { task, config, control, report, redactor } = attempt;
+    const { group } = around;
+    const kept = keptAmounts(config);
     const output = new AttemptOutput({
       attempt: task.ref.attempt,
       longLived: config.longLived,
@@ -193,7 +200,7 @@ export class HostLocalRunner {
       report,
     });
     const startedAtMs = performance.now();
-    const worker = await this.#spawn(attempt, places, { output, group });
+    const worker = await this.#spawn(attempt, places, output, around);
     control.onEnd((graceMs) => void worker.end(graceMs));
     control.responses.connect(this.#options.home, places.files.humanResponses);
     if (config.longLived) control.input.connect(worker);
@@ -209,7 +216,7 @@ export class HostLocalRunner {
       usage,
       ...output.carried(),
       durationMs: Math.round(performance.now() - startedAtMs),
-      ...(mayBeKept(config.demand) && {
+      ...(kept !== null && {
         enforcement: group?.enforcement ?? (memory === null ? "none" : "prlimit"),
       }),
     };
@@ -223,7 +230,7 @@ export class HostLocalRunner {
       timeoutMs: task.timeoutMs,
       answerError: control.answerError,
       memoryExceeded: isMemoryShort
-        ? { ownBytes: config.demand?.memoryBytes ?? 0, heldBytes: memory?.exceededBytes ?? null }
+        ? { ownBytes: kept?.memoryBytes ?? 0, heldBytes: memory?.exceededBytes ?? null }
         : null,
     };
     const outcome = await this.#conclude(attempt, places, output, end);
@@ -242,7 +249,8 @@ export class HostLocalRunner {
   async #spawn(
     attempt: Attempt,
     places: Places,
-    { output, group }: { readonly output: AttemptOutput; readonly group: ControlGroup | null },
+    output: AttemptOutput,
+    { sandbox, group }: Around,
   ): Promise<WorkerProcess> {
     const { task, report, redactor, runEvents } = attempt;
     const { workerEnvPrefixes: prefixes, runtimeEnv, environmentHere } = this.#options;
@@ -252,20 +260,24 @@ export class HostLocalRunner {
       environment: environmentHere?.(task.agentId, environment) ?? environment,
     };
     const { trees } = this.#tools;
-    const words = commandWords(config, task, places);
-    const env = workerEnvironment({ config, task, places, prefixes, runEvents, runtimeEnv });
+    const seen = sandbox?.places ?? places;
+    const words = commandWords(config, task, seen);
+    const base = sandbox === null ? inheritedFrom(runtimeEnv) : sandboxEnvironment;
+    const env = workerEnvironment({ config, task, places: seen, prefixes, runEvents, runtimeEnv, base });
     const mark = trees.newMark();
     try {
-      if (group !== null) await requireExecutable(words.file, { cwd: places.workdir, path: env.PATH });
+      if (group !== null && sandbox === null)
+        await requireExecutable(words.file, { cwd: places.workdir, path: env.PATH });
+      const started = sandbox?.wrap(words, env) ?? { ...words, cwd: places.workdir, env };
       return await WorkerProcess.start(
         {
-          ...(group === null ? words : joining(group.joinPaths, words)),
-          cwd: places.workdir,
-          env,
+          ...started,
+          ...(group !== null && joining(group.joinPaths, started)),
           mark,
           pipes: places.pipes,
           takesInput: config.longLived,
-          memoryBytes: group === null ? config.demand?.memoryBytes || null : null,
+          memoryBytes: group === null ? keptAmounts(config)?.memoryBytes || null : null,
+          isWrapped: sandbox !== null,
         },
         {
           tools: this.#tools,

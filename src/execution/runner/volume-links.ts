@@ -20,13 +20,15 @@ export interface LinkedIn {
   readonly agent: OpenFolder;
   readonly folder: string;
   readonly workdir: string;
+  /** Where the link leads to, for the worker. */
+  readonly target: (name: string, path: string) => string;
 }
 
 /** @throws AttemptFailure; StagingError; the system's error */
 export async function linkVolumes(
   volumes: Volumes,
   needs: readonly VolumeNeed[],
-  { agent, folder, workdir }: LinkedIn,
+  { agent, folder, workdir, target }: LinkedIn,
 ): Promise<readonly VolumeLink[]> {
   const links: VolumeLink[] = [];
   for (const need of needs) {
@@ -34,7 +36,7 @@ export async function linkVolumes(
       const path = await volumes.prepare(need);
       const way = join(relative(folder, workdir), need.path);
       using above = agent.made(dirname(way));
-      link(above.path(basename(way)), path, need);
+      link(above.path(basename(way)), target(need.name, path), need);
       links.push({ need, path, way });
     } catch (error) {
       unlinkVolumes(links, agent);

@@ -1,6 +1,6 @@
 // What a worker finds when it starts: its files, its environment, and the words of its command.
 //
-// - The environment is built from nothing: PATH, HOME, LANG, TZ and TMPDIR of the runtime, what the node's
+// - The environment is built from nothing: PATH, HOME, LANG, TZ and TMPDIR of the runtime or the sandbox, what the node's
 //   config gives or passes on, and the contract's own names, which win over all others. Secrets of the runtime
 //   itself are in none of it.
 // - A large body is written without blocking the event loop; the usual small ones are written at once.
@@ -15,7 +15,7 @@ import type { Lease, TaskStart } from "../../engine/task-port.ts";
 import type { OpenFolder } from "../../lib/open-folder.ts";
 import { isInside, joinInside } from "../../lib/paths.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
-import { inheritedFrom, valuesOf } from "../process/side-command.ts";
+import { valuesOf } from "../process/side-command.ts";
 import { preparedFolders } from "./paths.ts";
 import { StagingError } from "./staging.ts";
 import type { VolumeLink } from "./volume-links.ts";
@@ -174,6 +174,8 @@ export interface WorkerPlaces {
   readonly runFolder: string;
   readonly brought: BroughtPlaces;
   readonly volumes: readonly VolumeLink[];
+  /** The Node that the runtime runs on. */
+  readonly node: string;
 }
 
 /** Where a worker finds what its package brings along or requires; null where there is nothing of the kind. */
@@ -211,7 +213,7 @@ function placeholders(task: TaskStart, places: WorkerPlaces): ReadonlyMap<string
     ["run_id", task.runId],
     ["agent_id", task.agentId],
     ["attempt", String(task.ref.attempt)],
-    ["node", process.execPath],
+    ["node", places.node],
   ]);
 }
 
@@ -265,13 +267,15 @@ export interface WorkerEnvironment {
   readonly runEvents: RunEventsPlace | null;
   /** The runtime's own environment. */
   readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
+  /** What the worker has before all else. */
+  readonly base: Readonly<Record<string, string>>;
 }
 
 /** Builds a worker's whole environment. */
 export function workerEnvironment(given: WorkerEnvironment): Record<string, string> {
-  const { config, task, places, prefixes, runEvents, runtimeEnv } = given;
+  const { config, task, places, prefixes, runEvents, runtimeEnv, base } = given;
   const passed = config.passEnv.filter((name) => !isWithheldVariable(name));
-  const env = { ...inheritedFrom(runtimeEnv), ...valuesOf(passed, runtimeEnv), ...config.environment };
+  const env: Record<string, string> = { ...base, ...valuesOf(passed, runtimeEnv), ...config.environment };
   const { files, workdir, runFolder, brought, volumes } = places;
   const contract = {
     INPUT_FILE: files.input,

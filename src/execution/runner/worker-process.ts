@@ -31,6 +31,8 @@ export interface WorkerSpec {
   readonly takesInput: boolean;
   /** What it may hold with all that it starts; null: nobody watches. */
   readonly memoryBytes: number | null;
+  /** Whether its process group only holds what the worker, in a session of its own, runs in, and would end with. */
+  readonly isWrapped: boolean;
 }
 
 export class WorkerProcess {
@@ -40,6 +42,7 @@ export class WorkerProcess {
   readonly #tree: ProcessTree;
   readonly #pipes: WorkerPipes;
   readonly #input: Input | null;
+  readonly #isWrapped: boolean;
   #isTreeGone = false;
   #askedToEnd = false;
   /** After the grace period of a worker that was asked to end. */
@@ -49,7 +52,7 @@ export class WorkerProcess {
 
   private constructor(
     worker: StartedWorker,
-    { pipes, mark }: WorkerSpec,
+    { pipes, mark, isWrapped }: WorkerSpec,
     input: Input | null,
     tools: WorkerTools,
   ) {
@@ -57,6 +60,7 @@ export class WorkerProcess {
     this.#tree = tools.trees.started(mark, worker.pid, worker.start);
     this.#pipes = pipes;
     this.#input = input;
+    this.#isWrapped = isWrapped;
     this.ended = this.#untilEnded(worker.exited);
   }
 
@@ -66,7 +70,7 @@ export class WorkerProcess {
    * @throws the system's error (code ENOENT, EACCES, E2BIG, …) when the command cannot be started, or SpawnerLost
    */
   static async start(spec: WorkerSpec, { tools, sinks }: Given): Promise<WorkerProcess> {
-    const { file, args, cwd, env, mark, takesInput, pipes, memoryBytes } = spec;
+    const { file, args, cwd, env, mark, takesInput, isWrapped, pipes, memoryBytes } = spec;
     // What it writes is passed on when it is known that it has started.
     using _ = pipes.listenLater(sinks);
     // Closed, and given back, when no worker comes of it.
@@ -76,8 +80,10 @@ export class WorkerProcess {
     const ends = stdin === null ? null : openPipe(stdin);
     if (ends !== null) for (const fd of [ends.readFd, ends.writeFd]) unused.defer(() => closeSync(fd));
     const { stdout, stderr } = pipes;
-    const start = { file, args, cwd, env, mark, stdin, stdout, stderr, memoryBytes };
-    const worker = await tools.spawner.start(start);
+    const worker = await tools.spawner.start({
+      ...{ file, args, cwd, env, mark, stdin, stdout, stderr, memoryBytes },
+      endsWithRuntime: isWrapped,
+    });
     unused.move();
     if (stdin === null || ends === null) return new WorkerProcess(worker, spec, null, tools);
     // Open until the worker has its own: a pipe that nobody reads cannot be opened for writing.
@@ -105,7 +111,7 @@ export class WorkerProcess {
     });
     if (this.#askedToEnd) return;
     this.#askedToEnd = true;
-    await this.#tools.trees.signal(this.#tree, "SIGTERM");
+    await this.#tools.trees.signal(this.#tree, "SIGTERM", this.#isWrapped);
   }
 
   /** Bytes sent that the worker's stdin has not taken. */

@@ -96,7 +96,7 @@ export const problemCodes = {
   ),
   resource_unsatisfiable: kind(
     409,
-    "A node asks for more cores, memory, disk or GPUs than any machine has for commands; ask for less, or raise the limits.",
+    "A node asks for more cores, memory, disk or GPUs than any machine has for commands, or for a sandbox where none can be had; ask for less, raise the limits, or do what the detail says.",
   ),
   not_clustered: kind(
     409,

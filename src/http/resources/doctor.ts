@@ -13,6 +13,7 @@ import {
   type Finding,
   tryToListen,
 } from "../../execution/machine.ts";
+import { checkSandbox } from "../../execution/sandbox/check.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { Type } from "../core/type.ts";
 import { type HealthParts, whyUnavailable } from "./system.ts";
@@ -80,6 +81,7 @@ function checksOf(parts: Parts): readonly Check[] {
     one("disk sync", () => checkDiskSync(home)),
     one("ports", freePort),
     { name: "tools", run: checkTools },
+    one("sandbox", checkSandbox),
     one("orphans", checkProc),
     one("catalog", () => catalogFinding(parts)),
   ];

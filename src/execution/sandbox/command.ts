@@ -1,0 +1,110 @@
+// How a command is started in a sandbox: the words that bubblewrap, and what stands before and behind it, are given.
+//
+// An ordinary user's runtime starts one bubblewrap. Root's starts two: the first, as root, makes a root folder that holds what
+// the sandbox may see and nothing else; there root's rights are given up for good, and the second one makes the sandbox out of
+// that folder, as any user's would. Otherwise user 65534 of the sandbox would be root of the machine.
+//
+// - The worker's variables are in no list of processes, and in effect for the worker only: they could change how the
+//   programs before it behave. A file without a name holds them, which bubblewrap reads.
+// - The limits are set inside: they count what is in the sandbox, not what else its user runs.
+
+import { closeSync, existsSync, openSync, unlinkSync, writeFileSync } from "node:fs";
+import type { SandboxLimits } from "../../engine/sandbox.ts";
+import { type Device, deviceMounts, folder, type Words } from "./mounts.ts";
+
+/** Of nobody, in the sandbox. */
+const USER = "65534";
+/** Where files without a name are made: in memory, if the system has that. */
+const MEMORY = "/dev/shm";
+
+export interface Tools {
+  readonly bwrap: string;
+  readonly prlimit: string;
+  /** Null: the runtime is no root, and has no rights to give up. */
+  readonly setpriv: string | null;
+}
+
+export interface SandboxCommand {
+  readonly tools: Tools;
+  /** Path of the filter of system calls. */
+  readonly filter: string;
+  /** The user of the machine that the worker is; only where the runtime is root. */
+  readonly user: number;
+  readonly mounts: Words;
+  readonly devices: readonly Device[];
+  readonly limits: SandboxLimits;
+  /** Where the command starts, inside. */
+  readonly workdir: string;
+  /** A file with the variables, as `writeVariables` makes it. */
+  readonly variables: string;
+  readonly command: { readonly file: string; readonly args: Words };
+}
+
+interface Started {
+  readonly file: string;
+  readonly args: Words;
+}
+
+/** Opens what bubblewrap reads, then becomes the program that follows. */
+const OPEN = 'exec 8<"$1" 9<"$2" || exit 126; shift 2; exec "$@"';
+
+export function sandboxCommand(given: SandboxCommand): Started {
+  const { tools, filter, user, mounts, devices, variables } = given;
+  const own = sandboxWords(given);
+  const words =
+    tools.setpriv === null
+      ? [tools.bwrap, ...mounts, ...own]
+      : [
+          ...[tools.bwrap, ...mounts, ...folder("/tmp"), "--dev", "/dev", ...deviceMounts(devices, false)],
+          // A new /proc can only be made where one is seen.
+          ...["--dev-bind", "/proc", "/proc", "--die-with-parent", "--"],
+          ...[tools.setpriv, "--reuid", String(user), "--regid", String(user), "--clear-groups"],
+          ...["--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"],
+          ...[tools.bwrap, "--bind", "/", "/", ...own],
+        ];
+  return { file: "/bin/sh", args: ["-c", OPEN, "troupe", variables, filter, ...words] };
+}
+
+function sandboxWords({ tools, devices, limits, workdir, command }: SandboxCommand): Words {
+  const temporary = (path: string) => [
+    ...["--perms", "1777", "--size", String(limits.tmpBytes), "--tmpfs", path],
+  ];
+  return [
+    ...["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"],
+    ...["--unshare-cgroup-try", "--disable-userns", "--uid", USER, "--gid", USER, "--hostname", "sandbox"],
+    ...["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--seccomp", "9", "--args", "8"],
+    ...["--proc", "/proc", "--dev", "/dev", ...deviceMounts(devices, tools.setpriv !== null)],
+    ...[...temporary("/tmp"), ...temporary("/dev/shm"), "--remount-ro", "/dev", "--remount-ro", "/"],
+    ...["--chdir", workdir, "--", tools.prlimit, ...limitWords(limits), "--"],
+    ...[command.file, ...command.args],
+  ];
+}
+
+function limitWords({ processes, fileBytes, cpuSeconds }: SandboxLimits): Words {
+  return [
+    ...["--core=0", `--nproc=${processes}`, `--fsize=${fileBytes}`],
+    ...(cpuSeconds === null ? [] : [`--cpu=${cpuSeconds}`]),
+  ];
+}
+
+export interface Variables extends Disposable {
+  /** For as long as this is not disposed of. */
+  readonly path: string;
+}
+
+let made = 0;
+
+/** @param inFolder where the file is made if there is no better place; it has no name when this returns */
+export function writeVariables(env: Readonly<Record<string, string>>, inFolder: string): Variables {
+  const name = `${existsSync(MEMORY) ? MEMORY : inFolder}/troupe-${process.pid}-${++made}`;
+  const fd = openSync(name, "wx+", 0o600);
+  using unused = new DisposableStack();
+  unused.defer(() => closeSync(fd));
+  unlinkSync(name);
+  const words = Object.entries(env).flatMap(([variable, value]) => ["--setenv", variable, value]);
+  if (words.some((word) => word.includes("\0")))
+    throw new Error("A variable of the sandbox holds a NUL character.");
+  writeFileSync(fd, ["--clearenv", ...words].map((word) => `${word}\0`).join(""));
+  unused.move();
+  return { path: `/proc/${process.pid}/fd/${fd}`, [Symbol.dispose]: () => closeSync(fd) };
+}

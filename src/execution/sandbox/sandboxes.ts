@@ -1,0 +1,194 @@
+// The sandboxes of this machine: whether it has any, and how a command is started in one.
+//
+// - Whether there are sandboxes is found out once, by starting one. Where there are none, nothing is started in their place.
+// - What is here belongs to this runtime, in tmp/sandbox/ of its home, and is the same for all sandboxes.
+
+import { execFile } from "node:child_process";
+import { accessSync, chmodSync, constants, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Labels, noLabels } from "../../engine/labels.ts";
+import { defaultPolicy } from "../../engine/manifest/sandbox-policy.ts";
+import { deviceClaims } from "../../engine/resources.ts";
+import { SANDBOX_ENGINE, SANDBOX_LABEL } from "../../engine/sandbox.ts";
+import type { TaskStart } from "../../engine/task-port.ts";
+import { madeOnce } from "../../lib/async.ts";
+import { AttemptFailure } from "../runner/attempt.ts";
+import type { Places } from "../runner/attempt-places.ts";
+import type { WorkerPlaces } from "../runner/worker-contract.ts";
+import { sandboxCommand, type Tools, writeVariables } from "./command.ts";
+import type { SandboxedConfig } from "./config.ts";
+import { devicesAt, ownSettings, policyMounts, systemMounts, type Words, workerMounts } from "./mounts.ts";
+import { giveTo, userOf } from "./ownership.ts";
+import { placesInside } from "./places.ts";
+import { seccompBytes, seccompProgram } from "./seccomp.ts";
+
+const TRIAL_MS = 10_000;
+const TRIAL_CHARS_MAX = 300;
+/** Of the programs that are started on the machine; the worker has its own. */
+const outsideEnvironment = { PATH: "/usr/local/bin:/usr/bin:/bin", LANG: "C" };
+
+/** What every worker in a sandbox has, unless its node says otherwise. */
+export const sandboxEnvironment = {
+  PATH: "/usr/local/bin:/usr/bin:/bin",
+  HOME: "/tmp",
+  TMPDIR: "/tmp",
+  LANG: "C.UTF-8",
+} as const;
+
+export interface StartedInside {
+  readonly file: string;
+  readonly args: Words;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+export interface Sandbox extends Disposable {
+  /** Where the worker finds its things. */
+  readonly places: WorkerPlaces;
+  /** @param command as the worker's places have it @param env its whole environment */
+  wrap(
+    command: { readonly file: string; readonly args: Words },
+    env: Readonly<Record<string, string>>,
+  ): StartedInside;
+}
+
+export class Sandboxes {
+  readonly #home: string;
+  readonly #folder: string;
+  readonly #found: () => Promise<Found>;
+
+  /**
+   * @param home SVC_HOME, or a folder of one's own
+   * @param programFolders where bubblewrap and the others are looked for
+   */
+  constructor(home: string, programFolders = usualFolders()) {
+    this.#home = home;
+    this.#folder = join(home, "tmp", "sandbox");
+    this.#found = madeOnce(() => found(this.#folder, programFolders));
+  }
+
+  /** @returns why there are none, and what to do about it; null when there are */
+  async refusal(): Promise<string | null> {
+    const found = await this.#found();
+    return found.kind === "none" ? found.refusal : null;
+  }
+
+  /** By these labels commands that need a sandbox find this node. */
+  async labels(): Promise<Labels> {
+    return (await this.refusal()) === null ? { [SANDBOX_LABEL]: SANDBOX_ENGINE } : noLabels;
+  }
+
+  /**
+   * Makes a worker's places ready for a sandbox.
+   *
+   * @throws AttemptFailure; the system's error
+   */
+  async prepare(task: TaskStart, config: SandboxedConfig, outside: Places): Promise<Sandbox> {
+    const found = await this.#found();
+    if (found.kind === "none")
+      throw new AttemptFailure("sandbox.unavailable", `This node has no sandboxes: ${found.refusal}`);
+    const { tools, system } = found;
+    const { sandbox: policy } = config;
+    const places = placesInside(outside, task, config);
+    const claimed = config.demand === null ? [] : deviceClaims(config.demand).map(({ name }) => name);
+    const devices = devicesAt([...policy.devices, ...claimed]);
+    const mounts = [
+      ...system,
+      ...policyMounts(policy.readOnly, this.#home),
+      ...workerMounts(outside, places),
+    ];
+    const user = userOf(task.runId);
+    if (tools.setpriv !== null) await giveTo(user, outside);
+    const open = new DisposableStack();
+    return {
+      places,
+      wrap: (command, env) => {
+        const variables = open.use(writeVariables(env, this.#folder)).path;
+        const { limits } = policy;
+        const given = { tools, filter: filterIn(this.#folder), user, mounts, devices, limits, variables };
+        const words = sandboxCommand({ ...given, workdir: places.workdir, command });
+        return { ...words, cwd: "/", env: outsideEnvironment };
+      },
+      [Symbol.dispose]: () => open.dispose(),
+    };
+  }
+}
+
+type Found =
+  | { readonly kind: "some"; readonly tools: Tools; readonly system: Words }
+  | { readonly kind: "none"; readonly refusal: string };
+
+const filterIn = (folder: string) => join(folder, "filter");
+
+async function found(folder: string, programFolders: readonly string[]): Promise<Found> {
+  const none = (refusal: string): Found => ({ kind: "none", refusal });
+  const program = seccompProgram();
+  if (process.platform !== "linux" || program === null)
+    return none("they need Linux on x64 or arm64. Run the command on such a node.");
+  const bwrap = programAt(programFolders, "bwrap");
+  if (bwrap === null) return none("bubblewrap is missing. Install it: `apt install bubblewrap`.");
+  const prlimit = programAt(programFolders, "prlimit");
+  const isRoot = process.getuid?.() === 0;
+  const setpriv = isRoot ? programAt(programFolders, "setpriv") : null;
+  if (prlimit === null || (isRoot && setpriv === null))
+    return none("prlimit and setpriv are missing. Install util-linux.");
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  for (const [name, text] of Object.entries(ownSettings)) {
+    writeFileSync(join(folder, name), text);
+    // Whatever umask(2) has.
+    chmodSync(join(folder, name), 0o644);
+  }
+  writeFileSync(filterIn(folder), seccompBytes(program), { mode: 0o600 });
+  const tools = { bwrap, prlimit, setpriv };
+  const system = systemMounts(folder);
+  const failure = await tryOne(folder, tools, system);
+  return failure === null ? { kind: "some", tools, system } : none(explained(failure, isRoot));
+}
+
+function usualFolders(): readonly string[] {
+  const own = (process.env.PATH ?? "").split(":").filter((folder) => folder !== "");
+  return ["/usr/bin", "/bin", "/usr/local/bin", "/usr/sbin", "/sbin", ...own];
+}
+
+function programAt(folders: readonly string[], name: string): string | null {
+  for (const folder of folders) {
+    try {
+      const path = join(folder, name);
+      accessSync(path, constants.X_OK);
+      return path;
+    } catch {
+      // The next one.
+    }
+  }
+  return null;
+}
+
+/** Starts a sandbox with nothing in it. @returns what it said when it did not work */
+async function tryOne(folder: string, tools: Tools, mounts: Words): Promise<string | null> {
+  using variables = writeVariables(sandboxEnvironment, folder);
+  const { file, args } = sandboxCommand({
+    tools,
+    filter: filterIn(folder),
+    user: userOf(""),
+    mounts,
+    devices: [],
+    limits: defaultPolicy.limits,
+    workdir: "/tmp",
+    variables: variables.path,
+    command: { file: "true", args: [] },
+  });
+  const options = { env: outsideEnvironment, cwd: "/", timeout: TRIAL_MS, killSignal: "SIGKILL" } as const;
+  return await new Promise((resolve) => {
+    execFile(file, args, options, (error, _, stderr) => {
+      if (error === null) resolve(null);
+      else resolve(stderr.trim().slice(0, TRIAL_CHARS_MAX) || error.message.slice(0, TRIAL_CHARS_MAX));
+    });
+  });
+}
+
+function explained(failure: string, isRoot: boolean): string {
+  const fix = isRoot
+    ? "Start Troupe as an ordinary user, or give root CAP_SYS_ADMIN, CAP_SETUID and user namespaces (in a container: docs/sandbox.md)"
+    : "Allow unprivileged user namespaces (docs/sandbox.md), and use bubblewrap 0.8 or newer";
+  return `one could not be started (${failure}). ${fix}.`;
+}

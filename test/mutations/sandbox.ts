@@ -1,0 +1,39 @@
+// Faults of sandboxes: what would be shown, allowed, left or done without one.
+
+import { type Mutation, mutationsOf } from "./mutation.ts";
+
+const attacks = ["test/integration/sandbox-attacks.test.ts"];
+const commands = ["src/execution/sandbox/sandboxes.test.ts"];
+const programs = ["test/integration/sandbox.test.ts"];
+
+const command = mutationsOf("src/execution/sandbox/command.ts", attacks);
+const mounts = mutationsOf("src/execution/sandbox/mounts.ts", commands);
+const ownership = mutationsOf("src/execution/sandbox/ownership.ts", commands);
+const runner = mutationsOf("src/execution/runner/host-local.ts", commands);
+
+export const sandboxMutations: readonly Mutation[] = [
+  command("system calls are not filtered", '"--seccomp", "9", ', ""),
+  command("the network is the machine's", ', "--unshare-net"', ""),
+  command("files may be added to the root and /dev", ', "--remount-ro", "/dev", "--remount-ro", "/"', ""),
+  command("processes have no limit", "`--nproc=${processes}`", "`--nproc=${processes * 100}`"),
+  mounts("a symlink in a policy leads to what is closed", "isClosedPath(real) || ", ""),
+  mounts("read-only volumes may be written", "need.isReadOnly ? readOnly", "need.isReadOnly ? writable"),
+  ownership("read-only volumes stay closed to root's sandboxes", "await showTree(volume);", "continue;"),
+  runner("a sandboxed command without a policy runs bare", "!== (given.sandbox !== null))", "=== null)"),
+  runner("commands run without a sandbox where one is required", "this.#options.requireSandbox()", "false"),
+  mutationsOf("src/execution/runner/worker-process.ts", commands)(
+    "SIGTERM ends the sandbox, and with it the worker, at once",
+    '"SIGTERM", this.#isWrapped',
+    '"SIGTERM"',
+  ),
+  mutationsOf("src/execution/process/spawner-process.ts", programs)(
+    "root's sandboxes outlive the runtime",
+    'for (const pid of bound) signalGroup(pid, "SIGKILL");',
+    "",
+  ),
+  mutationsOf("src/resources/capacity.ts", ["src/resources/capacity.test.ts"])(
+    "a run is accepted whose sandbox nobody has",
+    "if (sandboxed !== undefined)",
+    "if (sandboxed === null)",
+  ),
+];
