@@ -155,8 +155,10 @@ function pathOf(rule: Rule, fields: JsonObject, { requestHeader }: HandlerContex
   return { url, headers, rest };
 }
 
+/** An empty text is no value: for the first page, many clients send an empty page_token. */
 function textsOf(fields: JsonObject): Record<string, string> {
-  return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, String(value)]));
+  const given = Object.entries(fields).filter(([, value]) => value !== "");
+  return Object.fromEntries(given.map(([name, value]) => [name, String(value)]));
 }
 
 /** Fields of an answer that the protocol does not have are left out. */

@@ -42,6 +42,8 @@ const STREAMS_MAX = 1_000;
 const HANDSHAKE_MS = 5_000;
 /** A connection on which nothing is called is closed. */
 const IDLE_MS = 300_000;
+/** A longer deadline would be one of a millisecond. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
 /** How long calls may take to be answered when the program stops. */
 const LAST_ANSWERS_MS = 1_000;
 const http1Limits = { headersTimeout: 20_000, requestTimeout: 300_000, connectionsCheckingInterval: 5_000 };
@@ -79,6 +81,7 @@ export function protocolServer(parts: ProtocolParts): ProtocolServer {
   const call = connectNodeAdapter({
     routes: (router) => addMethods(router, parts),
     readMaxBytes,
+    maxTimeoutMs: TIMER_MAX_MS,
     acceptCompression: [compressionGzip],
     shutdownSignal: cut.signal,
     contextValues: ({ socket }) => createContextValues().set(remoteAddressKey, socket.remoteAddress ?? ""),

@@ -110,6 +110,18 @@ test("a watch that its client leaves has left the server too", async () => {
   await jobs.call("CancelJob", { job_id: id });
 });
 
+test("a deadline ends a watch, and one beyond the longest timer is refused", async () => {
+  await using program = await startGatewayHere();
+  using jobs = grpcClient(grpcAddress(program.output()), "svc.runtime.v1.JobService");
+  const { id } = await submit(jobs, ["sleep", "1000"]);
+  const watch = (deadlineMs: number) =>
+    failure(Array.fromAsync(jobs.stream("WatchJob", { job_id: id }, { deadline: Date.now() + deadlineMs })));
+  assert.equal((await watch(300)).code, status.DEADLINE_EXCEEDED);
+  const { code, details } = await watch(60 * 86_400_000);
+  assert.deepEqual([code, /timeout/.test(details)], [status.INVALID_ARGUMENT, true]);
+  await jobs.call("CancelJob", { job_id: id });
+});
+
 test("a watch of a job that has not ended reports that when the program stops, and health is told before", async () => {
   const program = await startGatewayHere();
   const address = grpcAddress(program.output());
@@ -410,7 +422,7 @@ test("a deployment is deployed, updated, promoted, rolled back, paused, resumed 
     true,
   );
   await is("rolled_back");
-  const { items } = await client.call("List", { status: "rolled_back" });
+  const { items } = await client.call("List", { status: "rolled_back", page_token: "" });
   assert.deepEqual(
     items.map((one: Fields) => one.deployment_id),
     [deployment_id],

@@ -2,6 +2,7 @@
 
 import { join } from "node:path";
 import {
+  type CallOptions,
   type ChannelCredentials,
   type Client,
   credentials,
@@ -35,7 +36,7 @@ export interface GrpcClient {
   /** @throws ServiceError */
   call(method: string, request?: Fields, metadata?: Record<string, string>): Promise<Fields>;
   /** What a server sends until it has ended. Breaking off cancels the call. */
-  stream(method: string, request: Fields): AsyncGenerator<Fields>;
+  stream(method: string, request: Fields, options?: CallOptions): AsyncGenerator<Fields>;
   [Symbol.dispose](): void;
 }
 
@@ -71,8 +72,8 @@ export function grpcClient(
           error === null ? resolve(answer) : reject(error);
         client[method](request, metadataOf(metadata), answered);
       }),
-    async *stream(method, request) {
-      const call = client[method](request, metadataOf({}));
+    async *stream(method, request, options = {}) {
+      const call = client[method](request, metadataOf({}), options);
       try {
         yield* call;
       } finally {
