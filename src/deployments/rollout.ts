@@ -98,16 +98,22 @@ export function withoutSuperfluous(deployment: Deployment, nowMs: number): Deplo
 
 /** Those that need not serve any more. */
 function drainable(deployment: Deployment): readonly Instance[] {
-  const { instances, count, status, isDeleted } = deployment;
+  const { instances, count, status, stable, isDeleted } = deployment;
   const serving = instances.filter(isServing);
   if (isDeleted) return serving;
-  if (status === "paused" || status === "failed") return [];
+  if (status === "paused") return [];
   const others = serving.filter((one) => !isOfTarget(deployment)(one));
   const tooMany = serving.filter(isOfTarget(deployment)).slice(count).toReversed();
   const isCritical = ({ health }: Instance) => health === "critical";
   // Canaries serve beside at least one of the others.
   const replaced = isStaged(deployment) ? others.slice(0, -1) : others;
-  const inOrder = [...replaced, ...tooMany].toSorted((a, b) => Number(isCritical(b)) - Number(isCritical(a)));
+  // Where a rollout has failed, its version goes before the one that had succeeded.
+  const isStable = ({ version }: Instance) => version === stable?.version;
+  const leaveFirst =
+    status === "failed"
+      ? serving.toSorted((a, b) => Number(isStable(a)) - Number(isStable(b)))
+      : [...replaced, ...tooMany];
+  const inOrder = leaveFirst.toSorted((a, b) => Number(isCritical(b)) - Number(isCritical(a)));
   let healthy = serving.filter(({ health }) => health === "passing").length;
   const leaving: Instance[] = [];
   for (const one of inOrder) {

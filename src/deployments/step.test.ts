@@ -368,6 +368,20 @@ test("more or fewer instances are no new version", () => {
   assert.deepEqual([world.serving(1), world.runs.size], [1, 1]);
 });
 
+test("where a rollout has failed, more or fewer instances are of the version before", () => {
+  const world = deployed(2);
+  world.deploy();
+  world.pass(2);
+  world.change((now) => fail(now, false, world.nowMs));
+  world.change((now) => withSettings(now, { count: 4 }));
+  world.pass(10);
+  assert.deepEqual([world.deployment.status, world.serving(1), world.serving(2)], ["failed", 3, 1]);
+  world.change((now) => withSettings(now, { count: 3 }));
+  world.pass(10);
+  assert.deepEqual([world.deployment.status, world.serving(1), world.serving(2)], ["failed", 3, 0]);
+  assert.equal(world.runs.size, 3);
+});
+
 test("while no instance is healthy, none leaves when fewer are asked for", () => {
   const world = deployed(2);
   for (const { runId } of world.deployment.instances) world.runs.set(runId, "critical");

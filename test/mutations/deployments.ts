@@ -7,6 +7,7 @@ const world = ["test/simulation/deployments.test.ts"];
 const rollout = mutationsOf("src/deployments/rollout.ts", machine);
 const health = mutationsOf("src/deployments/health.ts", machine);
 const step = mutationsOf("src/deployments/step.ts", machine);
+const changes = mutationsOf("src/deployments/changes.ts", machine);
 const clocks = mutationsOf("src/deployments/step.ts", world);
 const controller = mutationsOf("src/deployments/controller.ts", world);
 
@@ -51,6 +52,16 @@ export const deploymentMutations: readonly Mutation[] = [
     "a deployment that is made while one looks waits for the next look but one",
     "hasSome || this.#hasChanged ?",
     "hasSome ?",
+  ),
+  changes(
+    "where a rollout has failed, no more instances are started than there were",
+    ' || (status === "failed" && settings.count !== undefined)',
+    "",
+  ),
+  rollout(
+    "where a rollout has failed, instances of the version before leave when fewer are asked for",
+    "Number(isStable(a)) - Number(isStable(b))",
+    "0",
   ),
   health(
     "an instance serves as soon as it is healthy",
