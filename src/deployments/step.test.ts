@@ -228,6 +228,19 @@ test("stages are passed without a promotion when they are to be", () => {
   }
 });
 
+test("a rollout that awaits its promotion goes on when its strategy asks for none any more", () => {
+  for (const strategy of [{ autoPromote: true }, { kind: "rolling" }] as const) {
+    const world = deployed(3, { kind: "canary" });
+    world.deploy();
+    world.pass(10);
+    assert.equal(world.deployment.status, "awaiting_promotion");
+    world.change((now) => withSettings(now, { strategy: { ...now.strategy, ...strategy } }));
+    assert.equal(world.deployment.status, "running");
+    world.pass(60);
+    assert.deepEqual([world.deployment.status, world.serving(2)], ["succeeded", 3]);
+  }
+});
+
 test("a version whose instances end fails, and the one before comes back", () => {
   const world = deployed(4, { kind: "canary" });
   world.healthOfNew = (version) => (version === 2 ? "ends" : "passing");

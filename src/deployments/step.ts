@@ -116,12 +116,15 @@ export function aimedAt(
   };
 }
 
-/** Goes on behind a stage that is reached, or waits for the promotion. */
+/** Goes on behind a stage that is reached, or waits for the promotion while its strategy asks for one. */
 function promoted(deployment: Deployment, nowMs: number): Deployment {
   const { status, strategy } = deployment;
-  if (status !== "running" || !isStaged(deployment) || !isStageReached(deployment, nowMs)) return deployment;
-  if (!strategy.autoPromote) return { ...deployment, status: "awaiting_promotion" };
-  return { ...deployment, isPromoted: true, progressAtMs: nowMs };
+  const isWaiting = status === "awaiting_promotion";
+  const isReached = status === "running" && isStaged(deployment) && isStageReached(deployment, nowMs);
+  if (!isWaiting && !isReached) return deployment;
+  if (isStaged(deployment) && !strategy.autoPromote)
+    return isWaiting ? deployment : { ...deployment, status: "awaiting_promotion" };
+  return { ...deployment, status: "running", isPromoted: true, progressAtMs: nowMs };
 }
 
 function withoutDrained(deployment: Deployment, nowMs: number): Deployment {

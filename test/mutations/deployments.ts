@@ -53,6 +53,11 @@ export const deploymentMutations: readonly Mutation[] = [
     "hasSome || this.#hasChanged ?",
     "hasSome ?",
   ),
+  step(
+    "a rollout awaits its promotion though its strategy asks for none any more",
+    'const isWaiting = status === "awaiting_promotion";',
+    "const isWaiting = false;",
+  ),
   changes(
     "where a rollout has failed, no more instances are started than there were",
     ' || (status === "failed" && settings.count !== undefined)',
