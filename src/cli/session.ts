@@ -114,7 +114,9 @@ const unreachable = ({ name, place }: ServerAddress) =>
   );
 
 const isItThere = (name: ServerAddress["name"]) =>
-  name === "runtime protocol" ? "Is it running, and is that its SVC_GRPC_PORT?" : "Is it running?";
+  name === "runtime protocol"
+    ? "Is it running, has it TLS (https://HOST:PORT), and is that its SVC_GRPC_PORT?"
+    : "Is it running?";
 const optionOf = (name: ServerAddress["name"]) => (name === "runtime protocol" ? "--address" : "--url");
 
 /** Turns an error of a client into one for people; anything else stays as it is. */

@@ -157,4 +157,6 @@ test("a port that asks for certificates is called with --client-cert", {
   assert.equal(shown.code, 0, shown.err);
   const refused = await start(args, secured.home, trusting).ended;
   assert.equal(refused.code, 1);
+  const plain = await run(["node", "list", "--address", `localhost:${port}`]);
+  assert.match(plain.err, /has it TLS \(https:/);
 });
