@@ -11,7 +11,10 @@ const READ_MS = 20;
 /** For `ProgramOptions.env`. */
 export const slowReads = { NODE_OPTIONS: `--import=${import.meta.url}` };
 
-if (process.env.NODE_OPTIONS?.includes(slowReads.NODE_OPTIONS)) {
+// Nothing waits for it: the program reads files of this size long after it has begun.
+if (process.env.NODE_OPTIONS?.includes(slowReads.NODE_OPTIONS)) void slowDown();
+
+async function slowDown(): Promise<void> {
   await using any = await open(process.execPath);
   const handles = Object.getPrototypeOf(any) as { read(...given: unknown[]): Promise<unknown> };
   const { read } = handles;

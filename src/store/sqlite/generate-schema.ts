@@ -36,4 +36,4 @@ export async function schemaTypes(): Promise<string> {
   return `// Made by \`npm run schema\` from the migrations (src/store/sqlite/migrations).\n\nexport interface Schema {\n${tables.join("")}}\n`;
 }
 
-if (import.meta.main) writeFileSync(SCHEMA_FILE, await schemaTypes());
+if (import.meta.main) void schemaTypes().then((types) => writeFileSync(SCHEMA_FILE, types));
