@@ -69,6 +69,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     leaseMs,
     load: () => ({ ...ownNode.load(), connectedTo: peers.connected }),
     newId: systemRandomness.id,
+    onOthers: () => watch.wake(),
     onEnd: end,
     clock: systemClock,
     log,

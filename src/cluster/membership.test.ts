@@ -65,7 +65,7 @@ class Harness {
         const met = this.registering.shift();
         if (met instanceof Error) throw met;
         if (met === "removed") return { removed: true };
-        return met === undefined ? { outage: this.outage } : { taken: met };
+        return met === undefined ? { outage: this.outage, hasOthers: false } : { taken: met };
       },
       renew: (_node, _leaseMs, load) => {
         this.loads.push(load);
@@ -97,6 +97,7 @@ class Harness {
         connectedTo: [],
       }),
       newId: () => String(++this.#ids),
+      onOthers: () => void this.done.push("others"),
       onEnd: (why) => void this.done.push(`end: ${why}`),
       clock: {
         nowMs: () => this.nowMs,
@@ -140,12 +141,22 @@ class Harness {
 const noAnswer = () => new JournalUnavailable("The database does not answer.", "unknown");
 
 describe("a lease", () => {
+  test("tells of other nodes with each renewal", async () => {
+    const h = await Harness.joined();
+    for (const [index, hasOthers] of [false, true, true].entries()) {
+      await h.advance(3_000);
+      h.renewals[index]!.resolve({ outage: null, hasOthers });
+      await h.advance(0);
+      assert.equal(h.done.filter((what) => what === "others").length, index);
+    }
+  });
+
   test("counts from before its renewal was sent, however late the answer comes (M1)", async () => {
     const h = await Harness.joined();
     assert.deepEqual(h.done, ["until 14000"]);
     await h.advance(3_000);
     await h.advance(6_000);
-    h.renewals[0]!.resolve({ outage: null });
+    h.renewals[0]!.resolve({ outage: null, hasOthers: false });
     await h.advance(0);
     assert.equal(h.done.at(-1), "until 17000");
     await h.advance(3_999);
@@ -160,7 +171,7 @@ describe("a lease", () => {
     assert.equal(h.gaveUp, false);
     await h.advance(1);
     assert.equal(h.done[1], "give up: The lease of this node was not renewed in time");
-    h.renewals[0]!.resolve({ outage: null });
+    h.renewals[0]!.resolve({ outage: null, hasOthers: false });
     await h.advance(0);
     assert.deepEqual(h.done.slice(2), ["until 24000", "begin n1/2"]);
     assert.match(h.log[0]!, /it stops working, ends its commands, and gives its jobs up/);
@@ -170,7 +181,7 @@ describe("a lease", () => {
     const h = await Harness.joined();
     await h.advance(3_000);
     h.nowMs += 60_000;
-    h.renewals[0]!.resolve({ outage: null });
+    h.renewals[0]!.resolve({ outage: null, hasOthers: false });
     await settle();
     assert.equal(h.gaveUp, true);
   });
@@ -203,7 +214,7 @@ describe("a lease", () => {
       await h.advance(1_000);
     }
     assert.deepEqual(h.log, ["the lease of this node cannot be renewed"]);
-    h.renewals[3]!.resolve({ outage: null });
+    h.renewals[3]!.resolve({ outage: null, hasOthers: false });
     await h.advance(0);
     assert.equal(h.done.at(-1), "until 20000");
   });
@@ -399,7 +410,7 @@ describe("a node that is drained", () => {
     await h.membership.start();
     await h.advance(3_000);
     h.done.length = 0;
-    h.renewals[0]!.resolve({ outage: asked });
+    h.renewals[0]!.resolve({ outage: asked, hasOthers: false });
     await h.advance(0);
     return h;
   };
@@ -413,7 +424,7 @@ describe("a node that is drained", () => {
     assert.equal(h.membership.outage, "draining");
     await h.advance(1_000);
     assert.equal(h.renewals.length, 2);
-    h.renewals[1]!.resolve({ outage: { ...asked, leftMs: 29_000 } });
+    h.renewals[1]!.resolve({ outage: { ...asked, leftMs: 29_000 }, hasOthers: false });
     await h.advance(999);
     assert.equal(h.done.filter((what) => what.startsWith("drain")).length, 1);
     assert.deepEqual([h.loads[1]?.servicesOwned, h.loads[1]?.jobsMoved], [2, 7]);
@@ -424,7 +435,7 @@ describe("a node that is drained", () => {
     await h.advance(999);
     assert.ok(!h.done.includes("look"));
     await h.advance(1);
-    h.renewals[1]!.resolve({ outage: null });
+    h.renewals[1]!.resolve({ outage: null, hasOthers: false });
     await h.advance(1_000);
     assert.ok(h.done.includes("undrain") && h.done.includes("look"));
     assert.equal(h.membership.outage, null);
@@ -443,11 +454,14 @@ describe("a node that is drained", () => {
   test("has a new deadline when it is asked again, and is in maintenance when that begins", async () => {
     const h = await drained();
     await h.advance(1_000);
-    h.renewals[1]!.resolve({ outage: { ...asked, requestedAtMs: 2, leftMs: 5_000, servicesLast: false } });
+    h.renewals[1]!.resolve({
+      outage: { ...asked, requestedAtMs: 2, leftMs: 5_000, servicesLast: false },
+      hasOthers: false,
+    });
     await h.advance(0);
     assert.match(h.done.at(-1)!, /^drain until 9000: /);
     await h.advance(1_000);
-    h.renewals[2]!.resolve({ outage: { ...asked, requestedAtMs: 2, kind: "maintenance" } });
+    h.renewals[2]!.resolve({ outage: { ...asked, requestedAtMs: 2, kind: "maintenance" }, hasOthers: false });
     await h.advance(0);
     assert.match(h.done.at(-1)!, /is in maintenance and takes no new jobs/);
   });
@@ -477,7 +491,7 @@ describe("a node that is drained", () => {
     const h = await drained();
     assert.ok(!h.done.includes(END));
     await h.advance(1_000);
-    h.renewals[1]!.resolve({ outage: { ...asked, isLast: true } });
+    h.renewals[1]!.resolve({ outage: { ...asked, isLast: true }, hasOthers: false });
     await h.advance(0);
     assert.equal(h.done.at(-1), END);
   });
@@ -488,10 +502,10 @@ describe("a node that is drained", () => {
     const ordered = h.membership.order({ kind: "undrain" });
     await settle();
     assert.equal(h.renewals.length, 1);
-    h.renewals[0]!.resolve({ outage: null });
+    h.renewals[0]!.resolve({ outage: null, hasOthers: false });
     await settle();
     assert.equal(h.renewals.length, 2);
-    h.renewals[1]!.resolve({ outage: asked });
+    h.renewals[1]!.resolve({ outage: asked, hasOthers: false });
     await ordered;
     assert.equal(h.membership.outage, "draining");
     await h.advance(1_000);

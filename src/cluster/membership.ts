@@ -57,6 +57,8 @@ export interface MembershipParts {
   readonly leaseMs: number;
   readonly load: () => Omit<NodeLoad, "servicesOwned" | "jobsMoved">;
   readonly newId: () => string;
+  /** There are other nodes: told with each lease, and each renewal. */
+  readonly onOthers: () => void;
   /** The program is to end: nothing is left here, or the node gets no lease any more and nothing runs. May be called again. */
   readonly onEnd: (reason: string) => void;
   readonly clock: Clock;
@@ -218,7 +220,7 @@ export class Membership {
     this.#work = work;
     this.#owner = owner;
     this.#hold(owner, sentMs);
-    this.#follow(work, registration.outage);
+    this.#follow(work, registration);
     this.#renewLater(sentMs);
     return null;
   }
@@ -284,13 +286,14 @@ export class Membership {
     // An answer that came too late (M1).
     this.check();
     if (this.#state.kind !== "member") return;
-    this.#follow(this.#work!, renewal.outage);
+    this.#follow(this.#work!, renewal);
     this.#renewLater(sentMs);
   }
 
   /** Does what is asked of this node (M5). */
-  #follow(work: Work, outage: Outage | null): void {
-    const { clock, log, node } = this.#parts;
+  #follow(work: Work, { outage, hasOthers }: Renewal): void {
+    const { clock, log, node, onOthers } = this.#parts;
+    if (hasOthers) onOthers();
     const before = this.#outage;
     this.#outage = outage;
     if (outage === null) {

@@ -39,6 +39,7 @@ async function watching() {
   const look = async (now: readonly NodeRecord[] | Error) => {
     rows = now;
     next();
+    watch.wake();
     await new Promise((resolve) => setImmediate(resolve));
     return { others: others.splice(0), over: over.splice(0) };
   };
@@ -75,5 +76,17 @@ test("a lease that ends before the next reading is read when it ends; one that i
   const { look, delays } = await watching();
   await look([row("b", "1", "ready", 12_000), row("c", "1", "ready", 400)]);
   await look([row("a", "1", "ready", 100), row("b", "1", "ready", 9_000), row("c", "1", "lost", -20)]);
-  assert.deepEqual(delays.slice(1), [405, 3_000]);
+  assert.deepEqual(delays, [405, 3_000]);
+});
+
+test("a node that is alone reads nothing until it is told of others", async () => {
+  const { watch, look, delays } = await watching();
+  assert.deepEqual(delays, []);
+  await look([row("a", "1"), row("b", "1")]);
+  watch.wake();
+  assert.deepEqual(delays, [3_000]);
+  assert.deepEqual((await look([row("a", "1")])).over, ["b/1"]);
+  assert.deepEqual(delays, [3_000]);
+  assert.deepEqual((await look(new JournalUnavailable("No answer."))).others, []);
+  assert.deepEqual(delays, [3_000, 3_000], "what cannot be read may have others");
 });

@@ -1,5 +1,6 @@
-// The other nodes, as their rows say, read again and again. What is known of them is as old as one reading; nothing depends on
-// its being newer: what a lease protects is decided by the database.
+// The other nodes, as their rows say, read again and again while there are some; the renewals of this node's lease tell of the
+// first. What is known of them is as old as one reading; nothing depends on its being newer: what a lease protects is decided by
+// the database.
 
 import { JournalUnavailable } from "../engine/journal.ts";
 import type { Clock, EngineLog } from "../engine/ports.ts";
@@ -23,6 +24,8 @@ export interface NodeWatchParts {
 
 export class NodeWatch {
   readonly #parts: NodeWatchParts;
+  /** No reading is under way, nor will one follow by itself. */
+  #isIdle = false;
   #others: readonly NodeRecord[] = [];
   #isStopped = false;
   #cancel = () => {};
@@ -41,6 +44,11 @@ export class NodeWatch {
     this.#cancel();
   }
 
+  /** There are other nodes. */
+  wake(): void {
+    if (this.#isIdle && !this.#isStopped) void this.#look();
+  }
+
   /** host:port; null for a node that is not known, or cannot be reached. */
   addressOf(nodeId: string): string | null {
     return this.#others.find((node) => node.nodeId === nodeId)?.address ?? null;
@@ -53,14 +61,19 @@ export class NodeWatch {
 
   async #look(): Promise<void> {
     const { nodeId, records, clock, log } = this.#parts;
+    this.#isIdle = false;
+    let isAlone = false;
     try {
       const rows = await records.present();
-      if (!this.#isStopped) this.#take(rows.filter((row) => row.nodeId !== nodeId));
+      const others = rows.filter((row) => row.nodeId !== nodeId);
+      if (!this.#isStopped) this.#take(others);
+      isAlone = others.length === 0;
     } catch (error) {
       if (!(error instanceof JournalUnavailable)) throw error;
       log.warn({ reason: error.message }, "the other nodes cannot be read");
     }
-    if (!this.#isStopped) this.#cancel = clock.after(this.#untilNextMs(), () => void this.#look());
+    if (isAlone) this.#isIdle = true;
+    else if (!this.#isStopped) this.#cancel = clock.after(this.#untilNextMs(), () => void this.#look());
   }
 
   /** A lease that ends before the next reading is seen to end. */

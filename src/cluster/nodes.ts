@@ -144,6 +144,8 @@ export interface NodeOrders extends Pick<NodeRecords, "order"> {
 /** What is asked of the node; null: to work. */
 export interface Renewal {
   readonly outage: Outage | null;
+  /** Whether there are rows of other nodes that have not left. */
+  readonly hasOthers: boolean;
 }
 
 export type Registration = Renewal | { readonly taken: NodeRecord } | { readonly removed: true };

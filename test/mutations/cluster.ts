@@ -337,6 +337,13 @@ const others: readonly Mutation[] = [
     tests: ["src/cluster/membership.test.ts"],
   },
   {
+    fault: "a node that was alone never reads of others",
+    file: "src/cluster/node-watch.ts",
+    search: "if (this.#isIdle && !this.#isStopped) void this.#look();",
+    replacement: "",
+    tests: ["src/cluster/node-watch.test.ts"],
+  },
+  {
     fault: "the end of a lease is seen with the next reading only",
     file: "src/cluster/node-watch.ts",
     search: "Math.min(this.#parts.everyMs, ...ends)",

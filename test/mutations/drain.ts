@@ -124,7 +124,7 @@ export const drainMutations: readonly Mutation[] = [
     ],
     [
       "a node does not hear when it registers that it is in maintenance",
-      "this.#follow(work, registration.outage);",
+      "this.#follow(work, registration);",
       "",
     ],
     [

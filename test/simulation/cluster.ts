@@ -288,6 +288,7 @@ export class Cluster {
         connectedTo: [],
       }),
       newId: () => world.newId(),
+      onOthers: () => {},
       onEnd: () => {},
       clock: clockOf(true),
       log: { warn: () => {}, error: () => {} },

@@ -84,6 +84,7 @@ export class ModelNode implements Living {
         connectedTo: [],
       }),
       newId: cluster.id,
+      onOthers: () => this.#watch.wake(),
       onEnd: () => {},
       clock,
       log,

@@ -60,7 +60,7 @@ export class SimNodes {
       leaseLeftMs: leaseMs,
       connectedNodes: [],
     });
-    return { outage: this.outageOf(entry.nodeId) };
+    return this.#renewalOf(entry.nodeId);
   }
 
   renew(
@@ -72,7 +72,12 @@ export class SimNodes {
     const row = this.rows.get(nodeId);
     if (row?.owner !== owner || row.leaseUntilMs <= nowMs) return null;
     this.rows.set(nodeId, { ...row, ...load, heartbeatAtMs: nowMs, leaseUntilMs: nowMs + leaseMs });
-    return { outage: this.outageOf(nodeId) };
+    return this.#renewalOf(nodeId);
+  }
+
+  #renewalOf(nodeId: string): Renewal {
+    const hasOthers = this.present().some((row) => row.nodeId !== nodeId);
+    return { outage: this.outageOf(nodeId), hasOthers };
   }
 
   outageOf(nodeId: string): Outage | null {

@@ -59,6 +59,7 @@ interface OutageRow {
   readonly drain_requested_at: number | null;
   readonly maintenance: number;
   readonly leaves: number;
+  readonly has_others: boolean;
 }
 
 const STATUS = `CASE
@@ -80,7 +81,8 @@ const PRESENT = "WHERE nodes.status <> 'left' ORDER BY name, node_id";
 const NAMED = `SELECT node_id FROM nodes WHERE name = $4
   ORDER BY status = 'left', removed_at DESC NULLS FIRST FETCH FIRST ROW WITH TIES`;
 
-const OUTAGE = `RETURNING drain_until - ${NOW} AS drain_left, drain_services_last, drain_requested_at, maintenance, leaves`;
+const OUTAGE = `RETURNING drain_until - ${NOW} AS drain_left, drain_services_last, drain_requested_at, maintenance, leaves,
+    EXISTS (SELECT FROM nodes AS others WHERE others.node_id <> $1 AND others.status <> 'left') AS has_others`;
 
 /** Is kept in maintenance, and when the same program has another lease. */
 const isAsked = (what: string) =>
@@ -323,8 +325,10 @@ function recordOf(row: Row): NodeRecord {
 }
 
 function renewalOf(row: OutageRow): Renewal {
-  if (row.drain_left === null || row.drain_requested_at === null) return { outage: null };
+  if (row.drain_left === null || row.drain_requested_at === null)
+    return { outage: null, hasOthers: row.has_others };
   return {
+    hasOthers: row.has_others,
     outage: {
       kind: row.maintenance === 1 ? "maintenance" : "draining",
       requestedAtMs: row.drain_requested_at,
