@@ -53,8 +53,14 @@ describe("sandboxes of the program", { skip: noSandboxes, concurrency: 2 }, () =
       const word = `boxed-${process.pid}`;
       const first = await startProgram({ home });
       const command = `[ "$SVC_ATTEMPT" = 1 ] && sleep 600; : ${word}`;
-      const { id } = await call(first, "POST", "/jobs", boxed(command));
+      const { id } = await call(first, "POST", "/jobs", boxed(command, { limits: { processes: 99 } }));
       await eventually(() => processesWith(word) > 0 && processesWith("sleep 600".replace(" ", "\0")) > 0);
+      const [{ engine, network_allow: allow, limits } = {}] = (await call(first, "GET", `/jobs/${id}`))
+        .sandboxes as JsonObject[];
+      assert.deepEqual(
+        [engine, allow, limits],
+        ["bubblewrap", [], { processes: 99, file_mb: 16_384, tmp_mb: 256 }],
+      );
       await first.kill();
       await eventually(() => processesWith(word) === 0);
       await using second = await startProgram({ home });

@@ -4,7 +4,7 @@
 // - Whether what it names is on a machine, only that machine knows.
 
 import { isWithheldVariable } from "../graph.ts";
-import { isObject, type JsonValue } from "../json.ts";
+import { isObject, type JsonObject, type JsonValue } from "../json.ts";
 import { SANDBOX_WORKSPACE, type SandboxLimits, type SandboxPolicy } from "../sandbox.ts";
 import { Fields, kindOf, type Range } from "./fields.ts";
 import { type ManifestProblem, Problems, quoted } from "./problems.ts";
@@ -82,6 +82,23 @@ function limitsOf(fields: Fields): SandboxLimits {
     fileBytes: fields.integer("file_mb", MEBIBYTES_RANGE, limitDefaults.file_mb) * MiB,
     cpuSeconds: fields.integer("cpu_seconds", CPU_SECONDS_RANGE, null),
     tmpBytes: fields.integer("tmp_mb", MEBIBYTES_RANGE, limitDefaults.tmp_mb) * MiB,
+  };
+}
+
+/** Limits as a policy has them. */
+export function shownLimits({
+  memoryBytes,
+  processes,
+  fileBytes,
+  cpuSeconds,
+  tmpBytes,
+}: SandboxLimits): JsonObject {
+  return {
+    ...(memoryBytes !== null && { memory_mb: memoryBytes / MiB }),
+    processes,
+    file_mb: fileBytes / MiB,
+    ...(cpuSeconds !== null && { cpu_seconds: cpuSeconds }),
+    tmp_mb: tmpBytes / MiB,
   };
 }
 

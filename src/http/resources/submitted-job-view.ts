@@ -4,9 +4,11 @@
 import { join } from "node:path";
 import type { NodeNames } from "../../cluster/node-names.ts";
 import { isoTime } from "../../engine/event.ts";
-import { MANIFEST_VERSION } from "../../engine/graph.ts";
+import { isSandboxRunner, MANIFEST_VERSION } from "../../engine/graph.ts";
 import { type AgentRecord, isTerminal, type TaskRecord } from "../../engine/journal.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
+import { parsePolicy, shownLimits } from "../../engine/manifest/sandbox-policy.ts";
+import { SANDBOX_ENGINE } from "../../engine/sandbox.ts";
 import { Slices } from "../../lib/slices.ts";
 import { withoutNullAgent } from "../../runs/history/line.ts";
 import { unbegun } from "../../runs/history/progress.ts";
@@ -114,6 +116,8 @@ export interface NodeView {
   /** The members that come first, and those of `outbound_edges`, as JSON. */
   readonly headJson: string;
   readonly edgesJson: string;
+  /** What the records of its sandboxes say of its policy; null: its commands have none. */
+  readonly sandbox: JsonObject | null;
 }
 
 export const lastNodeViews = new LastManifest(readNodes);
@@ -141,9 +145,20 @@ async function readNodes(manifestJson: string): Promise<readonly NodeView[]> {
     const nodeId = String(node.node_id);
     const type = typeof node.type === "string" ? node.type : "generic";
     const headJson = `"agent_id":${str(nodeId)},"agent_type":${str(String(node.agent_type))},"type":${str(type)}`;
-    nodes.push({ nodeId, headJson, edgesJson: JSON.stringify(edgesFrom.get(nodeId) ?? []) });
+    const edgesJson = JSON.stringify(edgesFrom.get(nodeId) ?? []);
+    nodes.push({ nodeId, headJson, edgesJson, sandbox: sandboxOf(node) });
   }
   return nodes;
+}
+
+function sandboxOf(node: JsonObject): JsonObject | null {
+  const config = isObject(node.config) ? node.config : {};
+  const runner = config.runner_module ?? node.runner_module;
+  if (typeof runner !== "string" || !isSandboxRunner(runner)) return null;
+  const engine = SANDBOX_ENGINE;
+  if (typeof config.policy === "string") return { engine, policy: config.policy };
+  const { network, limits } = parsePolicy(config.sandbox ?? {}).policy;
+  return { engine, network_allow: network.allow, limits: shownLimits(limits) };
 }
 
 function objects(value: JsonValue | undefined): JsonObject[] {
@@ -229,6 +244,7 @@ function sandboxes(detail: JobDetail, nodes: readonly NodeView[]) {
             attempt: task.attempt,
             ...(task.state.lease !== null && { pool: task.state.lease.pool }),
             started_at: isoTime(task.state.startedAtMs),
+            ...nodes[task.agentIndex]!.sandbox,
           },
         ]
       : [],
