@@ -351,7 +351,7 @@ describe("without a runtime", () => {
       assert.equal(ran.code, 0, ran.err);
       assert.match(ran.err, /warning: manifest\.json: .*did you mean "max_attempts"/);
     }
-    const strange = oneCommand("strange", "true", { runner_module: "Some.OpenShell" });
+    const strange = oneCommand("strange", "true", { runner_module: "Some.Podman" });
     const refused = await helpers.bundle("strange", strange);
     const { code, out } = await startHere(["validate", refused, "--json"], home).ended;
     assert.equal(code, 1);

@@ -22,6 +22,11 @@ import { submitFolder } from "../support/runtime-api.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
+const sandboxes = {
+  why: "needs a machine with sandboxes, or one without",
+  test: "src/execution/sandbox/sandboxes.test.ts",
+};
+
 const accepted = {
   why: "needs something that changes between the acceptance of a run and its launch",
   test: "src/launch/preparation-queue.test.ts",
@@ -67,6 +72,10 @@ const shownElsewhere: Readonly<
     why: "needs a blueprint whose addition fails",
     test: "src/launch/blueprint-jobs.test.ts",
   },
+  "sandbox.unavailable": sandboxes,
+  "sandbox.required": sandboxes,
+  "sandbox.policy_invalid": sandboxes,
+  "sandbox.policy_unmet": sandboxes,
   "preparation.folder_failed": accepted,
   "preparation.input_invalid": accepted,
   "preparation.requirement_unmet": accepted,

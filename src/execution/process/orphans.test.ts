@@ -162,7 +162,7 @@ it("an orphan that keeps its command's output open does not hold up the outcome 
         pipes,
         takesInput: false,
         memoryBytes: null,
-        isWrapped: false,
+        wrapped: null,
       },
       { tools, sinks: { stdout: drop, stderr: drop, events: drop, backpressure: () => null } },
     );

@@ -32,8 +32,6 @@ const BATCH = 384;
 const REFILL_BELOW = 48;
 const READY_MAX = 2 * BATCH;
 const STDERR_CHARS_MAX = 500;
-/** A worker may open its pipes again, and in a sandbox of root's it is another user. The folder is closed to others. */
-const MODE = process.getuid?.() === 0 ? "666" : "600";
 
 export class FifoSupply {
   readonly #root: string;
@@ -90,7 +88,7 @@ export class FifoSupply {
       join(this.#folder, String(++this.#seq)),
     );
     try {
-      await promisify(execFile)("mkfifo", ["-m", MODE, "--", ...paths]);
+      await promisify(execFile)("mkfifo", ["-m", "600", "--", ...paths]);
     } catch (error) {
       const { code, stderr = "" } = error as Error & { code?: unknown; stderr?: string };
       const printed = stderr.trim().slice(0, STDERR_CHARS_MAX);

@@ -277,7 +277,7 @@ export class HostLocalRunner {
           pipes: places.pipes,
           takesInput: config.longLived,
           memoryBytes: group === null ? keptAmounts(config)?.memoryBytes || null : null,
-          isWrapped: sandbox !== null,
+          wrapped: sandbox,
         },
         {
           tools: this.#tools,

@@ -46,7 +46,7 @@ it("a worker, started or not, leaves no named pipe and no open file", async () =
         pipes,
         takesInput: true,
         memoryBytes: null,
-        isWrapped: false,
+        wrapped: null,
       },
       { tools, sinks },
     );

@@ -4,7 +4,7 @@
 // - `ended` resolves once, when the leader and its group are gone and all pipes are read.
 // - Asked to end, the tree gets SIGTERM, and after the grace period SIGKILL; a tree that obeys is left its time.
 
-import { closeSync } from "node:fs";
+import { closeSync, lchownSync } from "node:fs";
 import { Socket } from "node:net";
 import type { Clock } from "../../engine/ports.ts";
 import { type FifoSupply, openPipe } from "../process/pipes.ts";
@@ -31,8 +31,14 @@ export interface WorkerSpec {
   readonly takesInput: boolean;
   /** What it may hold with all that it starts; null: nobody watches. */
   readonly memoryBytes: number | null;
-  /** Whether its process group only holds what the worker, in a session of its own, runs in, and would end with. */
-  readonly isWrapped: boolean;
+  /** Null: the worker is the process itself. */
+  readonly wrapped: Wrapped | null;
+}
+
+/** A worker in a session of its own, whose process group only holds what it runs in, and would end with. */
+export interface Wrapped {
+  /** The user that the worker is; null: the runtime's own. */
+  readonly user: number | null;
 }
 
 export class WorkerProcess {
@@ -52,7 +58,7 @@ export class WorkerProcess {
 
   private constructor(
     worker: StartedWorker,
-    { pipes, mark, isWrapped }: WorkerSpec,
+    { pipes, mark, wrapped }: WorkerSpec,
     input: Input | null,
     tools: WorkerTools,
   ) {
@@ -60,7 +66,7 @@ export class WorkerProcess {
     this.#tree = tools.trees.started(mark, worker.pid, worker.start);
     this.#pipes = pipes;
     this.#input = input;
-    this.#isWrapped = isWrapped;
+    this.#isWrapped = wrapped !== null;
     this.ended = this.#untilEnded(worker.exited);
   }
 
@@ -70,19 +76,20 @@ export class WorkerProcess {
    * @throws the system's error (code ENOENT, EACCES, E2BIG, …) when the command cannot be started, or SpawnerLost
    */
   static async start(spec: WorkerSpec, { tools, sinks }: Given): Promise<WorkerProcess> {
-    const { file, args, cwd, env, mark, takesInput, isWrapped, pipes, memoryBytes } = spec;
+    const { file, args, cwd, env, mark, takesInput, wrapped, pipes, memoryBytes } = spec;
     // What it writes is passed on when it is known that it has started.
     using _ = pipes.listenLater(sinks);
     // Closed, and given back, when no worker comes of it.
     using unused = new DisposableStack();
     const [stdin = null] = takesInput ? await tools.fifos.take(1) : [];
     if (stdin !== null) unused.defer(() => tools.fifos.giveBack(stdin, false));
+    if (stdin !== null && wrapped?.user != null) lchownSync(stdin, wrapped.user, wrapped.user);
     const ends = stdin === null ? null : openPipe(stdin);
     if (ends !== null) for (const fd of [ends.readFd, ends.writeFd]) unused.defer(() => closeSync(fd));
     const { stdout, stderr } = pipes;
     const worker = await tools.spawner.start({
       ...{ file, args, cwd, env, mark, stdin, stdout, stderr, memoryBytes },
-      endsWithRuntime: isWrapped,
+      endsWithRuntime: wrapped !== null,
     });
     unused.move();
     if (stdin === null || ends === null) return new WorkerProcess(worker, spec, null, tools);

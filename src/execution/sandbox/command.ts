@@ -26,10 +26,10 @@ export interface Tools {
 
 export interface SandboxCommand {
   readonly tools: Tools;
-  /** Path of the filter of system calls. */
-  readonly filter: string;
-  /** The user of the machine that the worker is; only where the runtime is root. */
-  readonly user: number;
+  /** The folder with the filter of system calls, and the files that become files of /etc, by their numbers. */
+  readonly folder: string;
+  /** The user of the machine that the worker is; null where the runtime is no root. */
+  readonly user: number | null;
   readonly mounts: Words;
   readonly devices: readonly Device[];
   readonly limits: SandboxLimits;
@@ -45,11 +45,13 @@ interface Started {
   readonly args: Words;
 }
 
+/** The number of the first of the open files that become files of /etc; a shell knows numbers of one digit. */
+export const SETTINGS_FROM = 4;
 /** Opens what bubblewrap reads, then becomes the program that follows. */
-const OPEN = 'exec 8<"$1" 9<"$2" || exit 126; shift 2; exec "$@"';
+const OPEN = 'exec 4<"$1/0" 5<"$1/1" 6<"$1/2" 7<"$1/3" 9<"$1/filter" 8<"$2" || exit 126; shift 2; exec "$@"';
 
 export function sandboxCommand(given: SandboxCommand): Started {
-  const { tools, filter, user, mounts, devices, variables } = given;
+  const { tools, folder: files, user, mounts, devices, variables } = given;
   const own = sandboxWords(given);
   const words =
     tools.setpriv === null
@@ -62,7 +64,7 @@ export function sandboxCommand(given: SandboxCommand): Started {
           ...["--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"],
           ...[tools.bwrap, "--bind", "/", "/", ...own],
         ];
-  return { file: "/bin/sh", args: ["-c", OPEN, "troupe", variables, filter, ...words] };
+  return { file: "/bin/sh", args: ["-c", OPEN, "troupe", files, variables, ...words] };
 }
 
 function sandboxWords({ tools, devices, limits, workdir, command }: SandboxCommand): Words {

@@ -54,8 +54,8 @@ function foldersAbove(path: string): Words {
   return above === "/" ? [] : [...foldersAbove(above), ...folder(above)];
 }
 
-/** @param settings the folder with our own files of /etc */
-export function systemMounts(settings: string): Words {
+/** @param settingsFrom the number of the first of the open files that have our own files of /etc */
+export function systemMounts(settingsFrom: number): Words {
   const linked = SYSTEM.flatMap((path) => {
     const found = lstatSync(path, { throwIfNoEntry: false });
     if (found?.isSymbolicLink()) return ["--symlink", readlinkSync(path), path];
@@ -65,7 +65,9 @@ export function systemMounts(settings: string): Words {
     ...foldersAbove(path),
     ...readOnly(path),
   ]);
-  const own = Object.keys(ownSettings).flatMap((name) => readOnly(join(settings, name), `/etc/${name}`));
+  const own = Object.keys(ownSettings).flatMap((name, index) => {
+    return ["--perms", "0444", "--file", String(settingsFrom + index), `/etc/${name}`];
+  });
   return [...readOnly("/usr"), ...linked, ...folder("/etc"), ...shown, ...own];
 }
 

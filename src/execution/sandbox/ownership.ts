@@ -22,13 +22,15 @@ export function userOf(runId: string): number {
 /** Gives a worker's files to its user. To be called while nothing of the worker runs. */
 export async function giveTo(
   user: number,
-  { agent, attempt, volumes, folders, brought }: Places,
+  { agent, attempt, pipes, volumes, folders, brought }: Places,
 ): Promise<void> {
   using work = agent.folder("work");
   // Nobody else writes there: what belongs to the user at its top does so altogether.
   if (statSync(work.path(".")).uid !== user) await giveTree(work, user);
   for (const name of await readdir(attempt.path("."))) await lchown(attempt.path(name), user, user);
   await chown(attempt.path("."), user, user);
+  // It may open them again, as /dev/stdout.
+  for (const pipe of [pipes.stdout, pipes.stderr]) await lchown(pipe, user, user);
   using shared = OpenFolder.open(folders.shared);
   await chown(shared.path("."), user, user);
   for (const { need, path } of volumes) {

@@ -21,6 +21,7 @@ import {
   failedWith,
   hastyClock,
   RunnerFixture,
+  taskStart,
 } from "../../../test/support/execution.ts";
 import { noSandboxes, sandboxed } from "../../../test/support/sandboxes.ts";
 import type { ExecutorConfig } from "../../engine/graph.ts";
@@ -261,13 +262,16 @@ describe("a command in a sandbox", { skip: noSandboxes, concurrency: 2 }, () => 
     await eventually(async () => (await processesWith(word)) === 0);
   });
 
-  test("gets messages on stdin when it is long-lived", async () => {
+  test("gets messages on stdin when it is long-lived, also by the name of that", async () => {
     const config = { ...sandboxed(), longLived: true };
-    const outcome = await fixture.sh("read -r line </dev/stdin || :; echo ended", config, {
+    const script = 'read -r line </dev/stdin; [ -n "$line" ] && echo \'{"complete_step": 1}\'';
+    const task = taskStart({
       agentId: ownWord(),
-      timeoutMs: 500,
+      config: executorConfig({ command: ["sh", "-c", script], ...config }),
     });
-    assert.equal(outcome.kind === "failed" ? outcome.code : outcome.kind, "executor.timeout");
+    fixture.runner.start(task);
+    fixture.runner.send(task.ref, task.envelope);
+    assert.equal((await fixture.listener.outcome(task.ref)).kind, "succeeded");
   });
 
   test("is not a way round what is refused: a runner that is a sandbox never runs without one", async () => {

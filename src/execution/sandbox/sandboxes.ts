@@ -4,7 +4,7 @@
 // - What is here belongs to this runtime, in tmp/sandbox/ of its home, and is the same for all sandboxes.
 
 import { execFile } from "node:child_process";
-import { accessSync, chmodSync, constants, mkdirSync, writeFileSync } from "node:fs";
+import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Labels, noLabels } from "../../engine/labels.ts";
 import { defaultPolicy } from "../../engine/manifest/sandbox-policy.ts";
@@ -15,7 +15,7 @@ import { madeOnce } from "../../lib/async.ts";
 import { AttemptFailure } from "../runner/attempt.ts";
 import type { Places } from "../runner/attempt-places.ts";
 import type { WorkerPlaces } from "../runner/worker-contract.ts";
-import { sandboxCommand, type Tools, writeVariables } from "./command.ts";
+import { SETTINGS_FROM, sandboxCommand, type Tools, writeVariables } from "./command.ts";
 import type { SandboxedConfig } from "./config.ts";
 import { devicesAt, ownSettings, policyMounts, systemMounts, type Words, workerMounts } from "./mounts.ts";
 import { giveTo, userOf } from "./ownership.ts";
@@ -45,6 +45,8 @@ export interface StartedInside {
 export interface Sandbox extends Disposable {
   /** Where the worker finds its things. */
   readonly places: WorkerPlaces;
+  /** The user of the machine that it is; null: the runtime's own. */
+  readonly user: number | null;
   /** @param command as the worker's places have it @param env its whole environment */
   wrap(
     command: { readonly file: string; readonly args: Words },
@@ -97,15 +99,16 @@ export class Sandboxes {
       ...policyMounts(policy.readOnly, this.#home),
       ...workerMounts(outside, places),
     ];
-    const user = userOf(task.runId);
-    if (tools.setpriv !== null) await giveTo(user, outside);
+    const user = tools.setpriv === null ? null : userOf(task.runId);
+    if (user !== null) await giveTo(user, outside);
     const open = new DisposableStack();
     return {
       places,
+      user,
       wrap: (command, env) => {
         const variables = open.use(writeVariables(env, this.#folder)).path;
         const { limits } = policy;
-        const given = { tools, filter: filterIn(this.#folder), user, mounts, devices, limits, variables };
+        const given = { tools, folder: this.#folder, user, mounts, devices, limits, variables };
         const words = sandboxCommand({ ...given, workdir: places.workdir, command });
         return { ...words, cwd: "/", env: outsideEnvironment };
       },
@@ -117,8 +120,6 @@ export class Sandboxes {
 type Found =
   | { readonly kind: "some"; readonly tools: Tools; readonly system: Words }
   | { readonly kind: "none"; readonly refusal: string };
-
-const filterIn = (folder: string) => join(folder, "filter");
 
 async function found(folder: string, programFolders: readonly string[]): Promise<Found> {
   const none = (refusal: string): Found => ({ kind: "none", refusal });
@@ -133,14 +134,12 @@ async function found(folder: string, programFolders: readonly string[]): Promise
   if (prlimit === null || (isRoot && setpriv === null))
     return none("prlimit and setpriv are missing. Install util-linux.");
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  for (const [name, text] of Object.entries(ownSettings)) {
-    writeFileSync(join(folder, name), text);
-    // Whatever umask(2) has.
-    chmodSync(join(folder, name), 0o644);
-  }
-  writeFileSync(filterIn(folder), seccompBytes(program), { mode: 0o600 });
+  const write = (name: string, content: string | Buffer) =>
+    writeFileSync(join(folder, name), content, { mode: 0o600 });
+  for (const [index, text] of Object.values(ownSettings).entries()) write(String(index), text);
+  write("filter", seccompBytes(program));
   const tools = { bwrap, prlimit, setpriv };
-  const system = systemMounts(folder);
+  const system = systemMounts(SETTINGS_FROM);
   const failure = await tryOne(folder, tools, system);
   return failure === null ? { kind: "some", tools, system } : none(explained(failure, isRoot));
 }
@@ -168,8 +167,8 @@ async function tryOne(folder: string, tools: Tools, mounts: Words): Promise<stri
   using variables = writeVariables(sandboxEnvironment, folder);
   const { file, args } = sandboxCommand({
     tools,
-    filter: filterIn(folder),
-    user: userOf(""),
+    folder,
+    user: tools.setpriv === null ? null : userOf(""),
     mounts,
     devices: [],
     limits: defaultPolicy.limits,
