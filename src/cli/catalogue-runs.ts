@@ -1,5 +1,6 @@
 // The commands that start a run and work with one, and those of the runtime API.
 
+import { events } from "./catalogue-events.ts";
 import { bundles, jobs, runs } from "./catalogue-groups.ts";
 import {
   all,
@@ -7,12 +8,8 @@ import {
   config,
   either,
   eitherIds,
-  eitherUrl,
-  follow,
   forceSave,
-  help,
   input,
-  jsonLines,
   limit,
   logDetails,
   logOptions,
@@ -68,13 +65,6 @@ const ofAny: readonly CommandSpec[] = [
     details: eitherIds,
     options: either,
     load: withServer(async () => (await import("./jobs.ts")).showAny),
-  }),
-  command({
-    usage: "events <id>",
-    summary: "Print a run's history, oldest first; of a job, its latest run's.",
-    details: eitherIds,
-    options: [follow, jsonLines, eitherUrl, help],
-    load: withServer(async () => (await import("./run-records.ts")).events()),
   }),
   ...steering(),
 ];
@@ -177,6 +167,7 @@ export const runEntries: readonly CatalogueEntry[] = [
   { ...run, name: "launch", summary: "The same as run." },
   demo,
   ...ofAny,
+  events,
   logs,
   ...attention,
   bundles,

@@ -10,7 +10,7 @@ const settings: readonly OptionSpec[] = [
   option("--jitter SECONDS", "Put off each start by a random time of up to so long. Default: 0."),
   option("--at TIME", "Once, at this time."),
   option("--in DURATION", "Once, so long from now."),
-  option("--on TYPE", "When an event of this type comes (troupe triggers emit), such as run.completed."),
+  option("--on TYPE", "When an event of this type comes (troupe events emit), such as run.completed."),
   option(
     "--where CONDITION",
     'Only events of --on that pass: "/payload/size gt 10", "/payload/path prefix /srv/", "/source eq a"; may be repeated.',

@@ -7,7 +7,6 @@ import { command, help, json, option } from "./catalogue-options.ts";
 import { resource } from "./catalogue-resource.ts";
 import { runEntries, runtimeEntries } from "./catalogue-runs.ts";
 import { schedules } from "./catalogue-schedules.ts";
-import { triggers } from "./catalogue-triggers.ts";
 import type { CatalogueEntry, CatalogueSection, OptionSpec } from "./command.ts";
 
 const servingOptions: readonly OptionSpec[] = [
@@ -130,7 +129,7 @@ export const sections: readonly CatalogueSection[] = [
   { title: "Serve", entries: serving },
   {
     title: "Work with the gateway",
-    entries: [...runEntries, schedules, deploy, deployments, ...blueprintEntries, node, resource, triggers],
+    entries: [...runEntries, schedules, deploy, deployments, ...blueprintEntries, node, resource],
   },
   { title: "Work with the runtime API", entries: runtimeEntries },
   { title: "On this machine", entries: local },

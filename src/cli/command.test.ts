@@ -20,6 +20,12 @@ function parse(spec: CommandSpec, ...args: string[]) {
 }
 
 describe("the words of a command", () => {
+  test("events of a run or a job need no second word, and those for schedules have one", () => {
+    assert.equal(command("events", "run_1", "--follow").name, "events of");
+    assert.equal(command("events", "--follow", "run_1").name, "events of");
+    assert.equal(command("events", "of", "run_1").name, "events of");
+    for (const name of ["list", "emit", "show"]) assert.equal(command("events", name).name, `events ${name}`);
+  });
   test("options may be before, between and after the words, with = or a space", () => {
     const expected = { words: ["a"], options: { input: "f", json: true } };
     assert.deepEqual(parse(run, "--input", "f", "a", "--json"), expected);

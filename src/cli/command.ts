@@ -47,6 +47,8 @@ export interface CommandGroup {
   readonly summary: string;
   /** Their names begin with the group's. The first one is also run by the group's word alone. */
   readonly commands: readonly [CommandSpec, ...CommandSpec[]];
+  /** Whether the first one also takes words that are none of these names. */
+  readonly isFirstImplied?: boolean;
 }
 
 export type CatalogueEntry = CommandSpec | CommandGroup;

@@ -60,6 +60,7 @@ export function findCommand(sections: Sections, words: readonly string[]): Found
   const prefix = `${entry.name} `;
   const spec = entry.commands.find(({ name }) => name === prefix + second);
   if (spec !== undefined) return { spec, group: null, rest: more };
+  if (entry.isFirstImplied) return { spec: entry.commands[0], group: null, rest };
   throw unknown(prefix, second, entry.commands, elsewhere(entry, second));
 }
 

@@ -160,7 +160,7 @@ const nextCommands: Readonly<Record<string, string>> = {
   bundle_in_use: "`troupe jobs list` lists the jobs.",
   node_not_found: "`troupe node list` lists the nodes.",
   schedule_not_found: "`troupe schedules` lists the schedules.",
-  event_not_found: "`troupe triggers` lists the events.",
+  event_not_found: "`troupe events list` lists the events.",
   operation_not_found: "`troupe operations` lists the operations.",
   blueprint_not_found: "`troupe blueprint list` lists the blueprints.",
   blueprint_broken: "`troupe blueprint show <id>` lists the mistakes.",

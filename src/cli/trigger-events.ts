@@ -1,4 +1,4 @@
-// `troupe triggers …`: events that schedules react to.
+// `troupe events emit`, `list` and `show`: events that schedules react to.
 
 import type { TriggerEvent } from "../../sdk/src/index.ts";
 import type { JsonValue } from "../engine/json.ts";
@@ -22,7 +22,7 @@ export async function list(call: ServerCall): Promise<number> {
       event.source ?? "-",
       startedText(event),
     ],
-    nothing: "No events. `troupe triggers emit` tells of one.",
+    nothing: "No events. `troupe events emit` tells of one.",
   });
 }
 

@@ -1,4 +1,4 @@
-// `troupe triggers`, and schedules that react to events, against the real program.
+// `troupe events emit`, `list` and `show`, and schedules that react to events, against the real program.
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
@@ -52,7 +52,7 @@ test("an event starts a run of the schedule whose conditions it meets, and is sh
     /^When an event file\.arrived comes and \/payload\/size is above 10 and .*\. It waits for events\.\n$/,
   );
   const told = [
-    "triggers",
+    "events",
     "emit",
     "file.arrived",
     "--set",
@@ -66,15 +66,15 @@ test("an event starts a run of the schedule whose conditions it meets, and is sh
   const [, runId = ""] = new RegExp(`^a\\.pdf\n +${made.out} +(run_\\w+)$`).exec(out) ?? [];
   assert.deepEqual((await ended(program, runId)).run.inputs, { file: "/srv/a.pdf" });
   assert.equal((await done(...told)).out, out, "the same id again has no effect");
-  const small = await json("triggers", "emit", "file.arrived", "--set", "path=/srv/b.pdf", "--set", "size=9");
+  const small = await json("events", "emit", "file.arrived", "--set", "path=/srv/b.pdf", "--set", "size=9");
   assert.deepEqual(small.matched, []);
-  const shown = await done("triggers", "show", "a.pdf");
+  const shown = await done("events", "show", "a.pdf");
   for (const part of [/^a\.pdf$/m, /type +file\.arrived/, /source +scanner/, /"size":11/, new RegExp(runId)])
     assert.match(shown.out, part);
-  const list = await done("triggers", "list", "--type", "file.arrived");
+  const list = await done("events", "list", "--type", "file.arrived");
   assert.match(list.out, new RegExp(`^a\\.pdf .* scanner +${runId}$`, "m"));
   assert.match(list.out, / - +nothing$/m);
-  assert.match((await done("triggers", "--type", "none")).err, /No events\./);
+  assert.match((await done("events", "list", "--type", "none")).err, /No events\./);
 });
 
 test("several events are debounced, throttled or batched, and a change names what is not wanted any more", async () => {
@@ -124,12 +124,12 @@ test("a webhook's URL and secret are printed once; the secret and the path can b
 test("the payload is a file with settings merged over it", async () => {
   const file = join(program.home, "payload.json");
   await writeFile(file, JSON.stringify({ a: 1, b: { c: 2 } }));
-  const { payload } = await json("triggers", "emit", "payload", "--payload", file, "--set", "b.d=3");
+  const { payload } = await json("events", "emit", "payload", "--payload", file, "--set", "b.d=3");
   assert.deepEqual(payload, { a: 1, b: { c: 2, d: 3 } });
   await writeFile(file, "[1]");
-  assert.deepEqual((await json("triggers", "emit", "payload", "--payload", file)).payload, [1]);
+  assert.deepEqual((await json("events", "emit", "payload", "--payload", file)).payload, [1]);
   assert.match(
-    await refused("triggers", "emit", "payload", "--payload", file, "--set", "a=1"),
+    await refused("events", "emit", "payload", "--payload", file, "--set", "a=1"),
     /--payload is none/,
   );
 });

@@ -1,14 +1,34 @@
-// The commands about trigger events: what has happened, and the schedules that react to it.
+// The commands about events: those of a run, and those that schedules react to.
 
-import { all, command, limit, option, remote, withServer } from "./catalogue-options.ts";
+import {
+  all,
+  command,
+  eitherIds,
+  eitherUrl,
+  follow,
+  help,
+  jsonLines,
+  limit,
+  option,
+  remote,
+  withServer,
+} from "./catalogue-options.ts";
 import type { CommandGroup } from "./command.ts";
 
-export const triggers: CommandGroup = {
-  name: "triggers",
-  summary: "Tell of events, to which schedules react (schedules create --on TYPE).",
+export const events: CommandGroup = {
+  name: "events",
+  summary: "Print a run's events; tell of events, to which schedules react (schedules create --on TYPE).",
+  isFirstImplied: true,
   commands: [
     command({
-      usage: "triggers list",
+      usage: "events of <id>",
+      summary: "Print a run's history, oldest first; of a job, its latest run's.",
+      details: [...eitherIds, "The word of may be left out: troupe events run_01m7yts816 --follow"],
+      options: [follow, jsonLines, eitherUrl, help],
+      load: withServer(async () => (await import("./run-records.ts")).events()),
+    }),
+    command({
+      usage: "events list",
       summary: "List trigger events, newest first, with what they have started.",
       options: [
         option("--type TYPE", "Only events of this type."),
@@ -20,9 +40,9 @@ export const triggers: CommandGroup = {
       load: withServer(async () => (await import("./trigger-events.ts")).list),
     }),
     command({
-      usage: "triggers emit <type>",
+      usage: "events emit <type>",
       summary: "Tell of an event; prints its id, and what it has started.",
-      details: ["Example: troupe triggers emit file.arrived --set path=/srv/in/a.pdf --id a.pdf"],
+      details: ["Example: troupe events emit file.arrived --set path=/srv/in/a.pdf --id a.pdf"],
       options: [
         option("--payload FILE", "JSON file with what has happened, 256 KiB at most; - reads stdin."),
         option("--set A.B=VALUE", "One value of the payload, merged over --payload; may be repeated."),
@@ -33,7 +53,7 @@ export const triggers: CommandGroup = {
       load: withServer(async () => (await import("./trigger-events.ts")).emit),
     }),
     command({
-      usage: "triggers show <event-id>",
+      usage: "events show <event-id>",
       summary: "Show one event: its payload, and what schedules have made of it by now.",
       options: remote,
       load: withServer(async () => (await import("./trigger-events.ts")).show),
