@@ -32,7 +32,7 @@ test("a node is told of each run once, again after it did not answer, and not on
   assert.deepEqual(told.slice(3), ["run_4", "run_5"]);
 
   address = null;
-  launches.tell("node_b/1", "run_6");
+  launches.tell("node_c/1", "run_6");
   address = node.address;
   launches.tell("node_b/1", "run_7");
   await until("the next one is told", () => told.includes("run_7"));
