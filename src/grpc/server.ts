@@ -9,6 +9,7 @@ import {
   createServer as createHttpServer,
   type Server as HttpServer,
   type IncomingMessage,
+  type OutgoingHttpHeaders,
   type ServerResponse,
 } from "node:http";
 import {
@@ -31,10 +32,13 @@ import {
   type HandlerContext,
   type ServiceImpl,
 } from "@connectrpc/connect";
+import { errorToJson } from "@connectrpc/connect/protocol-connect";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { compressionGzip, connectNodeAdapter } from "@connectrpc/connect-node";
 import { isUnsafe, OriginPolicy, type OriginSettings } from "../http/core/origin-policy.ts";
 import { tokenCheck } from "../http/core/token-check.ts";
 import { type Apis, ask, follow, passedBack, passedOn, remoteAddressKey } from "./calls.ts";
+import { callError } from "./errors.ts";
 import { addHealth, addReflection } from "./reflection.ts";
 import { protocol } from "./rules.ts";
 
@@ -82,6 +86,7 @@ export function protocolServer(parts: ProtocolParts): ProtocolServer {
     routes: (router) => addMethods(router, parts),
     readMaxBytes,
     maxTimeoutMs: TIMER_MAX_MS,
+    jsonOptions: { ignoreUnknownFields: false },
     acceptCompression: [compressionGzip],
     shutdownSignal: cut.signal,
     contextValues: ({ socket }) => createContextValues().set(remoteAddressKey, socket.remoteAddress ?? ""),
@@ -96,7 +101,7 @@ export function protocolServer(parts: ProtocolParts): ProtocolServer {
     const preflight = policy.preflight(method, headers);
     const refused = preflight === null ? refusalOf(request) : null;
     if (preflight !== null) answerPreflight(response, preflight);
-    else if (refused === null) call(request as never, response as never);
+    else if (refused === null) call(request as never, withReadableMessage(response) as never);
     else refuse(response, refused);
   };
   const settings = { maxConcurrentStreams: STREAMS_MAX };
@@ -216,6 +221,7 @@ function addMethods(router: ConnectRouter, { apis, isServing, stopping }: Protoc
 
 interface Refusal {
   readonly status: 401 | 403;
+  readonly code: string;
   readonly message: string;
 }
 
@@ -231,19 +237,17 @@ function admission(
     const asked = { headers: { ...headers, host }, socket } as IncomingMessage;
     const problem =
       policy.refuseHost(asked) ?? (isUnsafe(method) ? policy.refuseChange(asked) : policy.refuseRead(asked));
-    if (problem !== null) return { status: 403, message: problem.message };
+    if (problem !== null) return { status: 403, code: problem.code, message: problem.message };
     const token = /^bearer +(.*)$/i.exec(headers.authorization ?? "")?.[1]?.trim() ?? "";
     if (!hasToken || isToken(token)) return null;
     return {
       status: 401,
+      code: "unauthorized",
       message:
         "This port wants the token: send the metadata `authorization: Bearer` and the value of SVC_API_TOKEN.",
     };
   };
 }
-
-const grpcCodes = { 401: "16", 403: "7" } as const;
-const connectCodes = { 401: "unauthenticated", 403: "permission_denied" } as const;
 
 const exposedHeaders = [...cors.exposedHeaders, ...passedBack].join(", ");
 const allowedHeaders = [...cors.allowedHeaders, ...passedOn].join(", ");
@@ -257,17 +261,30 @@ function answerPreflight(response: Response, headers: Readonly<Record<string, st
 }
 
 /** In the form of each of the three protocols. */
-function refuse(response: Response, { status, message }: Refusal): void {
+function refuse(response: Response, { status, code, message }: Refusal): void {
   const type = String(response.req.headers["content-type"] ?? "");
+  const error = callError(status, { code, detail: message });
   // Not by writeHead: over HTTP/2 the head must be the end as well.
   if (type.startsWith("application/grpc")) {
-    response.setHeader("content-type", type);
-    response.setHeader("grpc-status", grpcCodes[status]);
+    const headers = new Headers({ "content-type": type });
+    setTrailerStatus(headers, error);
+    for (const [name, value] of headers) response.setHeader(name, value);
     response.setHeader("grpc-message", encodeURI(message));
     response.end();
   } else {
     response.statusCode = status;
     response.setHeader("content-type", "application/json");
-    response.end(JSON.stringify({ code: connectCodes[status], message }));
+    response.end(JSON.stringify(errorToJson(error, undefined)));
   }
+}
+
+/** Connect encodes more of a message than must be, and @grpc/grpc-js does not decode all of that. */
+function withReadableMessage(response: Response): Response {
+  const addTrailers = response.addTrailers.bind(response) as (trailers: OutgoingHttpHeaders) => void;
+  response.addTrailers = (trailers: object) => {
+    const { "grpc-message": message, ...others } = trailers as OutgoingHttpHeaders;
+    const readable = message === undefined ? null : encodeURI(decodeURIComponent(String(message)));
+    addTrailers({ ...others, ...(readable !== null && { "grpc-message": readable }) });
+  };
+  return response;
 }

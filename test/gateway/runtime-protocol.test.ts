@@ -210,6 +210,11 @@ test("what is wrong with a request is told field by field", async () => {
       ["google.rpc.BadRequest", "/cron/expressions/0"],
     ],
   );
+  using deployments = grpcClient(grpcAddress(program.output()), "svc.runtime.v1.DeploymentService");
+  const none = await failure(deployments.call("Deploy", { source: { bundle_id: "a" } }));
+  assert.equal(none.details, "/name: is required. Nothing was changed.");
+  const unknown = await failure(deployments.call("GetStatus", { deployment_id: "a/%2F ö" }));
+  assert.match(unknown.details, /^Deployment a\/%2F ö was not found/);
 });
 
 test("nodes are listed, read and reconciled, and one that is alone says what makes a cluster", async () => {
@@ -268,12 +273,13 @@ test("with a token nobody is served without it, and what is wrong is said in the
   for (const token of [undefined, "another-token-of-16"]) {
     using nodes = grpcClient(address, "svc.runtime.v1.NodeService", token === undefined ? {} : { token });
     const error = await failure(nodes.call("ListNodes"));
-    assert.equal(error.code, status.UNAUTHENTICATED);
-    assert.match(error.details, /SVC_API_TOKEN/);
+    assert.deepEqual([error.code, reasonOf(error)], [status.UNAUTHENTICATED, "unauthorized"]);
+    assert.match(error.details, /wants the token: send .* SVC_API_TOKEN/);
     using health = grpcClient(address, "grpc.health.v1.Health", token === undefined ? {} : { token });
     assert.equal((await failure(health.call("Check"))).code, status.UNAUTHENTICATED);
   }
-  assert.equal((await json(program, "NodeService/ListNodes", {})).code, "unauthenticated");
+  const { code, details } = await json(program, "NodeService/ListNodes", {});
+  assert.deepEqual([code, details[0].debug.reason], ["unauthenticated", "unauthorized"]);
   for (const name of ["Node", "Job"]) {
     using client = grpcClient(address, `svc.runtime.v1.${name}Service`, { token: TOKEN });
     await client.call(`List${name}s`);
@@ -354,6 +360,8 @@ test("what is too large, unknown or no HTTP at all is refused, and the port serv
   using jobs = grpcClient(address, "svc.runtime.v1.JobService");
   const large = jobs.call("SubmitJob", { manifest: struct({ ...manifest([]), note: "x".repeat(100_000) }) });
   assert.equal((await failure(large)).code, status.RESOURCE_EXHAUSTED);
+  const misspelt = await json(program, "DeploymentService/Deploy", { name: "x", cuont: 3 });
+  assert.deepEqual([misspelt.code, /cuont/.test(misspelt.message)], ["invalid_argument", true]);
   const answer = await fetch(`http://${address}/svc.runtime.v1.JobService/Nothing`, { method: "POST" });
   assert.equal(answer.status, 404);
   const [host, port] = address.split(":");

@@ -174,8 +174,15 @@ export const serviceMutations: readonly Mutation[] = [
   {
     fault: "the runtime protocol is served to pages of other sites",
     file: "src/grpc/server.ts",
-    search: "if (problem !== null) return { status: 403, message: problem.message };",
+    search: "if (problem !== null) return { status: 403, code: problem.code, message: problem.message };",
     replacement: "",
+    tests: ["test/gateway/runtime-protocol.test.ts"],
+  },
+  {
+    fault: "a misspelt field of JSON for the runtime protocol is ignored",
+    file: "src/grpc/server.ts",
+    search: "ignoreUnknownFields: false",
+    replacement: "ignoreUnknownFields: true",
     tests: ["test/gateway/runtime-protocol.test.ts"],
   },
   {
