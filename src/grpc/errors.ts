@@ -49,7 +49,8 @@ const detail = <Schema extends DescMessage>(desc: Schema, value: MessageInitShap
  */
 export function callError(status: number, body: JsonValue, retryAfter?: string): ConnectError {
   const problem: JsonObject = isObject(body) ? body : {};
-  const text = (value: JsonValue | undefined) => (typeof value === "string" ? value : null);
+  // Connect answers nothing at all where a text ends in the middle of a character, as a quotation may.
+  const text = (value: JsonValue | undefined) => (typeof value === "string" ? value.toWellFormed() : null);
   const reason = text(problem.code) ?? reasons[status] ?? "internal";
   const message = text(problem.detail) ?? text(problem.error) ?? `The request was answered with ${status}.`;
   const details = [detail(ErrorInfoSchema, { reason, domain: DOMAIN })];

@@ -215,6 +215,11 @@ test("what is wrong with a request is told field by field", async () => {
   assert.equal(none.details, "/name: is required. Nothing was changed.");
   const unknown = await failure(deployments.call("GetStatus", { deployment_id: "a/%2F ö" }));
   assert.match(unknown.details, /^Deployment a\/%2F ö was not found/);
+  // Quotations are cut off, here within one of the characters.
+  for (const bundle_id of ["😀".repeat(3_000), `a${"😀".repeat(3_000)}`]) {
+    const quoting = await failure(deployments.call("Deploy", { name: "x", source: { bundle_id } }));
+    assert.match(quoting.details, /there is no bundle "a?😀/);
+  }
 });
 
 test("nodes are listed, read and reconciled, and one that is alone says what makes a cluster", async () => {
