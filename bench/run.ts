@@ -13,6 +13,7 @@ import { measureCommands } from "./commands.ts";
 import { loadTable } from "./load.ts";
 import { measureLogs } from "./logs.ts";
 import { measureProgram, startMeasured } from "./program.ts";
+import { measureSandboxes } from "./sandbox.ts";
 import { measureSchedules } from "./schedules.ts";
 import { measureSize } from "./size.ts";
 import { measureSlowDisk } from "./slow-disk.ts";
@@ -50,6 +51,7 @@ if (positionals.length === 0) {
   const figures = await loadTable(program.api, { only, jobs: Number(values.jobs) });
   for (const [name, value] of await measureProgram(program, only)) figures.set(name, value);
   for (const [name, value] of await measureCommands(only)) figures.set(name, value);
+  for (const [name, value] of await measureSandboxes(only)) figures.set(name, value);
   for (const [name, value] of await measureLogs(only)) figures.set(name, value);
   for (const [name, value] of await measureStalls(only)) figures.set(name, value);
   for (const [name, value] of await measureSlowDisk(only)) figures.set(name, value);

@@ -4,7 +4,6 @@ import { type Mutation, mutationsOf } from "./mutation.ts";
 
 const attacks = ["test/integration/sandbox-attacks.test.ts"];
 const commands = ["src/execution/sandbox/sandboxes.test.ts"];
-const programs = ["test/integration/sandbox.test.ts"];
 
 const command = mutationsOf("src/execution/sandbox/command.ts", attacks);
 const mounts = mutationsOf("src/execution/sandbox/mounts.ts", commands);
@@ -25,11 +24,6 @@ export const sandboxMutations: readonly Mutation[] = [
     "SIGTERM ends the sandbox, and with it the worker, at once",
     '"SIGTERM", this.#isWrapped',
     '"SIGTERM"',
-  ),
-  mutationsOf("src/execution/process/spawner-process.ts", programs)(
-    "root's sandboxes outlive the runtime",
-    'for (const pid of bound) signalGroup(pid, "SIGKILL");',
-    "",
   ),
   mutationsOf("src/resources/capacity.ts", ["src/resources/capacity.test.ts"])(
     "a run is accepted whose sandbox nobody has",

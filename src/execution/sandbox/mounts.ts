@@ -19,20 +19,14 @@ export type Words = readonly string[];
 const SYSTEM = ["/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin"];
 const SETTINGS = [
   "/etc/alternatives",
-  "/etc/ca-certificates",
   "/etc/fonts",
   "/etc/ld.so.cache",
-  "/etc/ld.so.conf",
-  "/etc/ld.so.conf.d",
   "/etc/localtime",
-  "/etc/mime.types",
   "/etc/pki/ca-trust/extracted",
   "/etc/pki/tls/certs",
-  "/etc/protocols",
   "/etc/services",
   "/etc/ssl/certs",
   "/etc/ssl/openssl.cnf",
-  "/etc/timezone",
 ];
 
 /** Files of /etc that are ours, by their names. */

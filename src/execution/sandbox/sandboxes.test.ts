@@ -162,8 +162,13 @@ describe("a command in a sandbox", { skip: noSandboxes, concurrency: 2 }, () => 
     const again = "cat data/kept/f data/kept/d/g && echo more >>data/kept/d/g";
     assert.equal(printed(await fixture.sh(again, config, { runId: "run_v2" })), "kept\nrun_v1\n");
     const reading = { ...config, volumes: [{ ...need, isReadOnly: true }] };
-    const look = "cat data/kept/d/g; echo x >data/kept/f || echo refused";
-    assert.equal(printed(await fixture.sh(look, reading, { runId: "run_v3" })), "run_v1\nmore\nrefused\n");
+    const read = "cat data/kept/d/g";
+    assert.equal(printed(await fixture.sh(read, reading, { runId: "run_v3" })), "run_v1\nmore\n");
+    const change = "echo x >data/kept/f || echo refused";
+    assert.equal(
+      printed(await fixture.sh(change, reading, { runId: "run_v2", agentId: "reader" })),
+      "refused\n",
+    );
   });
 
   test("reads the resources and models of its package", async () => {
@@ -241,7 +246,7 @@ describe("a command in a sandbox", { skip: noSandboxes, concurrency: 2 }, () => 
   test("hears SIGTERM when its time is over, and may end by itself", async () => {
     const agentId = ownWord();
     const word = ownWord();
-    const script = `trap 'echo heard >"$SVC_RUN_DIR/${word}"; exit 3' TERM; echo ready; while :; do sleep 0.05; done`;
+    const script = `trap 'sleep 0.1; echo heard >"$SVC_RUN_DIR/${word}"; exit 3' TERM; echo ready; while :; do sleep 0.05; done`;
     const outcome = await fixture.sh(script, sandboxed(), { agentId, timeoutMs: 1_000, runId: "run_term" });
     failedWith(outcome, "executor.timeout");
     assert.equal(readFileSync(join(fixture.home, "runs/run_term/shared", word), "utf8"), "heard\n");
