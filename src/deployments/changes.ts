@@ -9,15 +9,11 @@ import { aimedAt, failed } from "./step.ts";
 const isOpen = (deployment: Deployment): boolean =>
   isRollout(deployment) || deployment.status === "pending" || deployment.status === "paused";
 
-/**
- * With another number of instances, strategy or name: no version of its own. Where a rollout has failed, the number is that of
- * the version before.
- */
+/** With another number of instances, strategy or name: no version of its own. */
 export function withSettings(deployment: Deployment, settings: Partial<DeploymentSettings>): Deployment {
   const next = { ...deployment, ...settings };
-  const { stable, version, count, status } = next;
-  const isOfStable = stable?.version === version || (status === "failed" && settings.count !== undefined);
-  return stable !== null && isOfStable ? { ...next, stable: { ...stable, count } } : next;
+  const { stable, version, count } = next;
+  return stable?.version === version ? { ...next, stable: { version, count } } : next;
 }
 
 /** What a new version is made of. */

@@ -47,10 +47,12 @@ function wantedOfTarget(deployment: Deployment): number {
 
 /** How many of the version before there are to be, while another one is aimed at. */
 function wantedOfStable(deployment: Deployment): number {
-  const { stable, count, instances, isDeleted } = deployment;
+  const { stable, count, instances, status, isDeleted } = deployment;
   if (stable === null || !replacesStable(deployment) || isDeleted) return 0;
   const replaced = instances.filter((one) => isServing(one) && isOfTarget(deployment)(one)).length;
-  return Math.max(0, Math.min(stable.count, count - replaced));
+  // More than there were are of the new version, unless that has failed.
+  const most = status === "failed" ? count : stable.count;
+  return Math.max(0, Math.min(most, count - replaced));
 }
 
 /** Whether all of the second set are healthy (blue_green), or all canaries serve. */

@@ -7,7 +7,6 @@ const world = ["test/simulation/deployments.test.ts"];
 const rollout = mutationsOf("src/deployments/rollout.ts", machine);
 const health = mutationsOf("src/deployments/health.ts", machine);
 const step = mutationsOf("src/deployments/step.ts", machine);
-const changes = mutationsOf("src/deployments/changes.ts", machine);
 const clocks = mutationsOf("src/deployments/step.ts", world);
 const controller = mutationsOf("src/deployments/controller.ts", world);
 
@@ -58,10 +57,10 @@ export const deploymentMutations: readonly Mutation[] = [
     'const isWaiting = status === "awaiting_promotion";',
     "const isWaiting = false;",
   ),
-  changes(
+  rollout(
     "where a rollout has failed, no more instances are started than there were",
-    ' || (status === "failed" && settings.count !== undefined)',
-    "",
+    'status === "failed" ? count : stable.count',
+    "stable.count",
   ),
   rollout(
     "where a rollout has failed, instances of the version before leave when fewer are asked for",
