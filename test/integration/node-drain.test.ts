@@ -5,11 +5,13 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { status } from "@grpc/grpc-js";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { startHere } from "../support/command-line.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { ask, assertProblem, call, createJob, ended, happens, startRun } from "../support/gateway-api.ts";
 import { executor, graph } from "../support/graphs.ts";
+import { grpcAddress, grpcClient } from "../support/grpc.ts";
 import type { Program } from "../support/program.ts";
 import { Nodes } from "../support/several-nodes.ts";
 import { until } from "../support/until.ts";
@@ -128,6 +130,29 @@ describe("a node", () => {
     assert.match(String(assertProblem(refused, 503, "unavailable").detail), /Node a is in maintenance/);
     assert.equal((await order("a", "a", "maintenance", { enabled: false })).state, "ready");
     await completed("a", await startRun(node("a"), jobId));
+  });
+
+  test("is drained and kept in maintenance over the runtime protocol of another one", async () => {
+    using client = grpcClient(grpcAddress(node("b").output()), "svc.runtime.v1.NodeService");
+    const state = async (method: string, fields: JsonObject = {}) =>
+      (await client.call(method, { node_id: ids.a, ...fields })).drain;
+    const drained = await state("DrainNode", { deadline_seconds: 600, services_last: false });
+    assert.deepEqual([drained.state, drained.node_id], ["draining", ids.a]);
+    assert.notEqual(drained.deadline_at, null);
+    assert.equal((await state("GetNodeDrainStatus")).state, "draining");
+    assert.equal((await state("CancelNodeDrain")).state, "ready");
+    const kept = await state("SetNodeMaintenance", { enabled: true, reason: "new disk" });
+    assert.deepEqual([kept.state, kept.reason], ["maintenance", "new disk"]);
+    await assert.rejects(state("CancelNodeDrain"), { code: status.FAILED_PRECONDITION });
+    await assert.rejects(state("SetNodeMaintenance"), { code: status.INVALID_ARGUMENT });
+    await assert.rejects(state("DrainNode", { deadline_seconds: -1 }), { code: status.INVALID_ARGUMENT });
+    assert.equal((await state("SetNodeMaintenance", { enabled: false })).state, "ready");
+    const { items } = await client.call("ListNodes");
+    assert.deepEqual(items.map((one: JsonObject) => [one.name, one.status]).sort(), [
+      ["a", "ready"],
+      ["b", "ready"],
+    ]);
+    assert.deepEqual((await client.call("ReconcileNode", { node_id: ids.a })).differences, []);
   });
 
   test("that is stopped is drained first", async () => {
