@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import type { DescMessage, DescMethod } from "@bufbuild/protobuf";
+import { createFileRegistry, type DescMessage, type DescMethod, fromBinary } from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { protocol, type Rule } from "./rules.ts";
 
 interface Schema {
@@ -97,5 +98,17 @@ describe("the gateway's part of the runtime protocol", () => {
       assert.ok(message !== undefined);
       assert.deepEqual(differences(message, answer ?? {}), []);
     });
+  }
+});
+
+test("what clients may use already is in the baseline, so that the check finds what would break them", () => {
+  const bytes = readFileSync(join(import.meta.dirname, "../../proto/baseline.binpb"));
+  const baseline = createFileRegistry(fromBinary(FileDescriptorSetSchema, bytes));
+  const contentOf = (message: DescMessage | undefined) => message && namesOf(message);
+  for (const [{ parent, name, input, output }] of methods) {
+    const known = baseline.getService(parent.typeName)?.methods.some((one) => one.name === name);
+    assert.ok(known, `${parent.typeName}.${name} is in no baseline: buf build proto (docs/architecture.md)`);
+    for (const message of [input, output, ...output.fields.flatMap((field) => field.message ?? [])])
+      assert.deepEqual(contentOf(baseline.getMessage(message.typeName)), contentOf(message));
   }
 });
