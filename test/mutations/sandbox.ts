@@ -16,6 +16,11 @@ export const sandboxMutations: readonly Mutation[] = [
   command("files may be added to the root and /dev", ', "--remount-ro", "/dev", "--remount-ro", "/"', ""),
   command("processes have no limit", "`--nproc=${processes}`", "`--nproc=${processes * 100}`"),
   mounts("a symlink in a policy leads to what is closed", "isClosedPath(real) || ", ""),
+  mutationsOf("src/execution/sandbox/mounts.ts", ["src/execution/sandbox/mounts.test.ts"])(
+    "a policy shows what is above the home",
+    " || isInside(real, realHome)",
+    "",
+  ),
   mounts("read-only volumes may be written", "need.isReadOnly ? readOnly", "need.isReadOnly ? writable"),
   ownership("read-only volumes stay closed to root's sandboxes", "await showTree(volume);", "continue;"),
   runner("a sandboxed command without a policy runs bare", "!== (given.sandbox !== null))", "=== null)"),

@@ -99,9 +99,11 @@ function targetsIn(links: string, to: string): Words {
 
 /** @throws AttemptFailure when one is not there, or may not be shown */
 export function policyMounts(paths: readonly string[], home: string): Words {
+  if (paths.length === 0) return [];
+  const realHome = realpathSync(home);
   return [...paths].sort().flatMap((path) => {
     const real = realPathOf(path);
-    if (isClosedPath(real) || isInside(home, real) || isInside(real, home))
+    if (isClosedPath(real) || isInside(realHome, real) || isInside(real, realHome))
       throw unmet(`"${path}" is, or leads to, what no sandbox is shown`);
     // Programs of the system are there already.
     return isInside("/usr", real) ? [] : [...foldersAbove(path), ...readOnly(real, path)];
