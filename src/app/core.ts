@@ -16,6 +16,7 @@ import { FreePorts, isPortFree } from "../execution/free-ports.ts";
 import { makeRedactor } from "../execution/output/redaction.ts";
 import { PoolSlots } from "../execution/pools.ts";
 import { payloadsIn } from "../execution/runner/paths.ts";
+import { SandboxNetworks } from "../execution/sandbox/network/sandbox-networks.ts";
 import { Sandboxes } from "../execution/sandbox/sandboxes.ts";
 import { LocalTaskRunner } from "../execution/task-runner.ts";
 import { volumeRemoval } from "../execution/volume-removal.ts";
@@ -165,7 +166,7 @@ export async function openCore(
   });
   const workersEnv = workersEnvironment(process.env, config.blobCredentials);
   const machine = await OwnMachine.open(home.path, workersEnv.PATH);
-  const sandboxes = new Sandboxes(home.path);
+  const sandboxes = new Sandboxes(home.path, new SandboxNetworks({ clock: systemClock, log: engineLog }));
   const labels = { ...config.nodeLabels, ...(await sandboxes.labels()) };
   const names = { ports: new FreePorts(systemRandomness.fraction(), isPortFree), hasDevice: isDevice };
   const slots = new PoolSlots(

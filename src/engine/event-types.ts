@@ -64,6 +64,8 @@ const engineEvents = {
   sandbox_job_completed: { timeline: true },
   sandbox_job_failed: { timeline: true, log: "warn" },
   sandbox_job_retry_scheduled: { timeline: true, log: "warn" },
+  sandbox_connection: { timeline: true },
+  sandbox_network_denied: { timeline: true, log: "warn" },
   workspace_modified: { log: "warn" },
   aggregator_received: {},
   sensor_observed: {},

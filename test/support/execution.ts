@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync
 import { readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { systemClock } from "../../src/app/clock.ts";
 import type { DeclaredOutput, ExecutorConfig } from "../../src/engine/graph.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../src/engine/json.ts";
 import { limits } from "../../src/engine/limits.ts";
@@ -22,6 +23,7 @@ import { type ProcessSource, procSource } from "../../src/execution/process/proc
 import type { HostLocalOptions } from "../../src/execution/runner/host-local.ts";
 import { payloadsIn } from "../../src/execution/runner/paths.ts";
 import type { RunEventsPlace } from "../../src/execution/runner/worker-contract.ts";
+import { SandboxNetworks } from "../../src/execution/sandbox/network/sandbox-networks.ts";
 import { Sandboxes } from "../../src/execution/sandbox/sandboxes.ts";
 import { LocalTaskRunner, type LocalTaskRunnerOptions } from "../../src/execution/task-runner.ts";
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
@@ -263,6 +265,7 @@ export class RunnerFixture {
   readonly secrets = new ConfigurationSecrets(new SecretKey(randomBytes(32)));
   readonly runner: LocalTaskRunner;
   readonly warnings: string[] = [];
+  readonly networks = new SandboxNetworks({ clock: systemClock, log: { warn: () => {}, error: () => {} } });
   outputs: readonly DeclaredOutput[] = [];
   requireSandbox = false;
   /** Called when an attempt with a bundle is being staged. */
@@ -304,7 +307,7 @@ export class RunnerFixture {
       workerEnvPrefixes: ["SVC_"],
       runtimeEnv: this.runtimeEnv,
       runtimeSecrets: [],
-      sandboxes: new Sandboxes(home),
+      sandboxes: new Sandboxes(home, this.networks),
       requireSandbox: () => this.requireSandbox,
       runEvents: (runId) => this.runEvents(runId),
       environmentHere: (agentId, declared) => this.environmentHere(agentId, declared),
@@ -345,6 +348,7 @@ export class RunnerFixture {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.runner.drain(0);
+    await this.networks.close();
     rmSync(this.home, { recursive: true, force: true });
   }
 }

@@ -6,7 +6,7 @@ import type { TaskStart } from "../../engine/task-port.ts";
 import type { ControlGroup, ControlGroups } from "../process/control-groups.ts";
 import { isSandboxed, keptAmounts } from "../sandbox/config.ts";
 import type { Sandbox, Sandboxes } from "../sandbox/sandboxes.ts";
-import { AttemptFailure } from "./attempt.ts";
+import { AttemptFailure, type AttemptReport } from "./attempt.ts";
 import type { Places } from "./attempt-places.ts";
 import { failureOfSystem } from "./command-failure.ts";
 
@@ -24,6 +24,7 @@ export interface AroundTools {
 interface Asked {
   readonly task: TaskStart;
   readonly config: ExecutorConfig;
+  readonly report: AttemptReport;
 }
 
 /** @throws AttemptFailure when it is to have a sandbox and cannot */
@@ -36,13 +37,13 @@ export async function openAround(asked: Asked, places: Places, tools: AroundTool
 }
 
 async function sandboxFor(
-  { task, config }: Asked,
+  { task, config, report }: Asked,
   places: Places,
   tools: AroundTools,
 ): Promise<Sandbox | null> {
   if (!isSandboxed(config)) return null;
   try {
-    return await tools.sandboxes.prepare(task, config, places);
+    return await tools.sandboxes.prepare(task, config, places, report);
   } catch (error) {
     if (error instanceof AttemptFailure) throw error;
     throw failureOfSystem("The sandbox could not be prepared", error);

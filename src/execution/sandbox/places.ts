@@ -8,6 +8,7 @@
 //   /sandbox/resources/<name>  SVC_RESOURCES_DIR
 //   /sandbox/models/<model>    SVC_MODELS_DIR
 //   /sandbox/node              the Node that the runtime runs on
+//   /sandbox/network           what leads to the hosts that its policy allows, if any
 
 import { join, relative } from "node:path";
 import type { ExecutorConfig } from "../../engine/graph.ts";
@@ -23,6 +24,8 @@ export const inside = {
   resources: "/sandbox/resources",
   models: "/sandbox/models",
   node: "/sandbox/node",
+  relay: "/sandbox/network/relay.mjs",
+  socket: "/sandbox/network/proxy",
 } as const;
 
 export const volumeInside = (name: string) => join(inside.volumes, name);

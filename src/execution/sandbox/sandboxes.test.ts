@@ -289,7 +289,7 @@ describe("a command in a sandbox", { skip: noSandboxes, concurrency: 2 }, () => 
 
 describe("where there are no sandboxes", () => {
   test("the command fails, and is not run", async () => {
-    const sandboxes = new Sandboxes("/nowhere", []);
+    const sandboxes = new Sandboxes("/nowhere", null, []);
     await using fixture = new RunnerFixture(undefined, undefined, { sandboxes });
     const marker = join(fixture.home, "ran");
     const outcome = await fixture.sh(`touch ${marker}`, sandboxed());
@@ -300,7 +300,7 @@ describe("where there are no sandboxes", () => {
   test("a node does not say that it has any", async () => {
     const folder = mkdtempSync(join(tmpdir(), "troupe-none-"));
     try {
-      assert.deepEqual(await new Sandboxes(folder, []).labels(), {});
+      assert.deepEqual(await new Sandboxes(folder, null, []).labels(), {});
       if (noSandboxes === false)
         assert.deepEqual(await new Sandboxes(folder).labels(), { "troupe/sandbox": "bubblewrap" });
     } finally {

@@ -12,12 +12,22 @@ import { deviceClaims } from "../../engine/resources.ts";
 import { SANDBOX_ENGINE, SANDBOX_LABEL } from "../../engine/sandbox.ts";
 import type { TaskStart } from "../../engine/task-port.ts";
 import { madeOnce } from "../../lib/async.ts";
-import { AttemptFailure } from "../runner/attempt.ts";
+import { AttemptFailure, type AttemptReport } from "../runner/attempt.ts";
 import type { Places } from "../runner/attempt-places.ts";
 import type { WorkerPlaces } from "../runner/worker-contract.ts";
 import { SETTINGS_FROM, sandboxCommand, type Tools, writeVariables } from "./command.ts";
 import type { SandboxedConfig } from "./config.ts";
-import { devicesAt, ownSettings, policyMounts, systemMounts, type Words, workerMounts } from "./mounts.ts";
+import {
+  devicesAt,
+  folder,
+  ownSettings,
+  policyMounts,
+  systemMounts,
+  type Words,
+  workerMounts,
+} from "./mounts.ts";
+import type { SandboxNetworks } from "./network/sandbox-networks.ts";
+import { openNetwork } from "./network.ts";
 import { giveTo, userOf } from "./ownership.ts";
 import { placesInside } from "./places.ts";
 import { seccompBytes, seccompProgram } from "./seccomp.ts";
@@ -42,7 +52,7 @@ export interface StartedInside {
   readonly env: Readonly<Record<string, string>>;
 }
 
-export interface Sandbox extends Disposable {
+export interface Sandbox extends AsyncDisposable {
   /** Where the worker finds its things. */
   readonly places: WorkerPlaces;
   /** The user of the machine that it is; null: the runtime's own. */
@@ -57,14 +67,21 @@ export interface Sandbox extends Disposable {
 export class Sandboxes {
   readonly #home: string;
   readonly #folder: string;
+  readonly #networks: Pick<SandboxNetworks, "open"> | null;
   readonly #found: () => Promise<Found>;
 
   /**
    * @param home SVC_HOME, or a folder of one's own
+   * @param networks null: no sandbox has any, as for a trial
    * @param programFolders where bubblewrap and the others are looked for
    */
-  constructor(home: string, programFolders = usualFolders()) {
+  constructor(
+    home: string,
+    networks: Pick<SandboxNetworks, "open"> | null = null,
+    programFolders = usualFolders(),
+  ) {
     this.#home = home;
+    this.#networks = networks;
     this.#folder = join(home, "tmp", "sandbox");
     this.#found = madeOnce(() => found(this.#folder, programFolders));
   }
@@ -85,7 +102,12 @@ export class Sandboxes {
    *
    * @throws AttemptFailure; the system's error
    */
-  async prepare(task: TaskStart, config: SandboxedConfig, outside: Places): Promise<Sandbox> {
+  async prepare(
+    task: TaskStart,
+    config: SandboxedConfig,
+    outside: Places,
+    report: AttemptReport,
+  ): Promise<Sandbox> {
     const found = await this.#found();
     if (found.kind === "none")
       throw new AttemptFailure("sandbox.unavailable", `This node has no sandboxes: ${found.refusal}`);
@@ -101,18 +123,26 @@ export class Sandboxes {
     ];
     const user = tools.setpriv === null ? null : userOf(task.runId);
     if (user !== null) await giveTo(user, outside);
-    const open = new DisposableStack();
+    const open = new AsyncDisposableStack();
+    const network =
+      policy.network.allow.length === 0 || this.#networks === null
+        ? null
+        : open.use(await openNetwork(this.#networks, this.#folder, { task, policy, report }));
     return {
       places,
       user,
       wrap: (command, env) => {
-        const variables = open.use(writeVariables(env, this.#folder)).path;
+        const all = { ...network?.variables, ...env };
+        const variables = open.use(writeVariables(all, this.#folder)).path;
         const { limits } = policy;
-        const given = { tools, folder: this.#folder, user, mounts, devices, limits, variables };
-        const words = sandboxCommand({ ...given, workdir: places.workdir, command });
+        const seen =
+          network === null ? mounts : [...mounts, ...folder("/sandbox/network"), ...network.mounts];
+        const given = { tools, folder: this.#folder, user, mounts: seen, devices, limits, variables };
+        const started = network?.wrap(command) ?? command;
+        const words = sandboxCommand({ ...given, workdir: places.workdir, command: started });
         return { ...words, cwd: "/", env: outsideEnvironment };
       },
-      [Symbol.dispose]: () => open.dispose(),
+      [Symbol.asyncDispose]: () => open.disposeAsync(),
     };
   }
 }

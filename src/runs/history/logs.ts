@@ -40,6 +40,8 @@ const runtimeWords: Readonly<Record<string, Words>> = {
   message_dead_lettered: (event, fields) =>
     `A message for ${nameOf(event)} became a dead letter: ${textField(fields, "reason") ?? "no reason was given"}`,
   workspace_modified: (event) => `The files of ${nameOf(event)} were changed from outside.`,
+  sandbox_network_denied: (event, fields) =>
+    `${nameOf(event)} was refused a connection: ${textField(fields, "reason") ?? "no reason was given"}. To allow it add ${JSON.stringify(textField(fields, "add") ?? "")} to its sandbox.network.allow.`,
   log_truncated: () => "The run has logged as much as is kept; later lines are dropped.",
 };
 

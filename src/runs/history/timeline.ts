@@ -106,6 +106,17 @@ const shapes: ReadonlyMap<string, Shape> = new Map(
       "waiting",
       (who, fields) => `A task of ${who} is tried again in ${wholeField(fields, "delay_ms") ?? 0} ms`,
     ),
+    sandbox_connection: of("task", "connected", "running", (who, fields) => {
+      const bytes = (name: string) => wholeField(fields, name) ?? 0;
+      return `${who} was connected to ${textField(fields, "host") ?? "a host"}: ${bytes("sent_bytes")} bytes sent, ${bytes("received_bytes")} received`;
+    }),
+    sandbox_network_denied: of(
+      "task",
+      "connection_refused",
+      "running",
+      (who, fields) =>
+        `${who} was refused a connection: ${textField(fields, "reason") ?? "no reason was given"}`,
+    ),
     sandbox_job_started: attempt("started", "running", "started"),
     sandbox_job_completed: attempt("completed", "completed", "completed"),
     sandbox_job_failed: attempt("failed", "failed", "failed"),
