@@ -6,6 +6,8 @@ import type { Config } from "./config.ts";
 import { explainAddress, StartFailed } from "./listen.ts";
 
 const CONNECTIONS_MAX = 1_000;
+/** Quiet for so long, a connection is probed: a machine that is gone takes no leave of the calls that it follows. */
+const PROBED_AFTER_MS = 60_000;
 
 export interface ProtocolPort {
   readonly port: number;
@@ -36,7 +38,8 @@ export async function listenForProtocol(
   log: { error(fields: object, message: string): void },
 ): Promise<ProtocolPort> {
   let opened: Promise<ProtocolServer> | null = null;
-  const listener = createServer((socket) => {
+  const probing = { keepAlive: true, keepAliveInitialDelay: PROBED_AFTER_MS };
+  const listener = createServer(probing, (socket) => {
     // A caller may be gone before there is a server that listens to that.
     socket.on("error", () => socket.destroy());
     opened ??= open();

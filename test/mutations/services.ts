@@ -200,6 +200,13 @@ export const serviceMutations: readonly Mutation[] = [
     tests: ["src/app/protocol.test.ts"],
   },
   {
+    fault: "callers whose machine is gone keep their connections",
+    file: "src/app/protocol.ts",
+    search: "keepAlive: true, ",
+    replacement: "",
+    tests: ["src/app/protocol.test.ts"],
+  },
+  {
     fault: "a watch of a job ends well although the job goes on",
     file: "src/grpc/calls.ts",
     search: "if (!terminalEventTypes.has(last)) throw",
