@@ -1,5 +1,6 @@
 // How the instances of a deployment are: their runs by the records, their services by the nodes that check them.
 
+import type { Failure } from "../engine/failure.ts";
 import type { ServiceFilter } from "../services/registry.ts";
 import type { ServiceView } from "../services/service-view.ts";
 import type { Services } from "../services/services.ts";
@@ -60,6 +61,5 @@ async function servicesOf(services: Pick<Services, "list">, jobId: string): Prom
 function endOf({ status, failureJson }: InstanceRun): string {
   if (status === null) return "its run was deleted";
   if (failureJson === null) return `its run is ${status}`;
-  const { message, code } = JSON.parse(failureJson) as { message?: string; code?: string };
-  return message ?? code ?? "its run has failed";
+  return (JSON.parse(failureJson) as Failure).desc;
 }

@@ -86,7 +86,7 @@ test("deploy exits with 1 when the rollout fails", async () => {
   const bad = await uploadBundle(program, graph("bad", [executor("in", ["false"])], [], { type: "service" }));
   const { out } = await done(1, "deploy", bad, "--min-healthy", "2", "--name", "bad");
   assert.match(out, /^deployment_\w+ failed/);
-  assert.match(out, /last failure +version 1/);
+  assert.match(out, /last failure +version 1, .* ended: .*exit code 1/);
 });
 
 test("what no source or number is, is refused before anything is sent", async () => {

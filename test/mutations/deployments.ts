@@ -67,6 +67,13 @@ export const deploymentMutations: readonly Mutation[] = [
     "Number(isStable(a)) - Number(isStable(b))",
     "0",
   ),
+  {
+    fault: "why an instance ended is not said when its command failed",
+    file: "src/store/sql/deployments.ts",
+    search: "row.failure_json ?? row.job_failure_json",
+    replacement: "row.failure_json",
+    tests: ["test/integration/cli-deployments.test.ts"],
+  },
   health(
     "an instance serves as soon as it is healthy",
     "nowMs - healthSinceMs >= strategy.minHealthySeconds * 1_000",

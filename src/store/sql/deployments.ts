@@ -131,13 +131,15 @@ const instanceRuns = query(
     db
       .selectFrom("deployment_instances as i")
       .leftJoin("runs as r", "r.run_id", "i.run_id")
+      .leftJoin("jobs as j", "j.job_id", "r.runtime_job_id")
       .select(["i.run_id", "r.status", "r.terminal", "r.failure_json"])
+      .select("j.failure_json as job_failure_json")
       .where("i.deployment_id", "=", deploymentId),
   (row): InstanceRun => ({
     runId: row.run_id,
     status: row.status,
     hasEnded: row.terminal !== 0,
-    failureJson: row.failure_json,
+    failureJson: row.failure_json ?? row.job_failure_json,
   }),
 );
 
