@@ -98,6 +98,13 @@ export const failureCatalogue = {
     remediation:
       'Set the node\'s runner_module to "Sandbox", or run the job on a runtime without that setting.',
   },
+  "sandbox.not_made": {
+    category: "infrastructure",
+    retryable: true,
+    meaning: "The sandbox could not be made; the command was not started.",
+    remediation:
+      "details.message has what bubblewrap said. Run `troupe doctor`, and check that no path of the policy is above sandbox_upload_path.",
+  },
   "sandbox.policy_invalid": {
     category: "user_code",
     retryable: false,

@@ -74,6 +74,7 @@ const shownElsewhere: Readonly<
   },
   "sandbox.unavailable": sandboxes,
   "sandbox.required": sandboxes,
+  "sandbox.not_made": sandboxes,
   "sandbox.policy_invalid": sandboxes,
   "sandbox.policy_unmet": sandboxes,
   "preparation.folder_failed": accepted,

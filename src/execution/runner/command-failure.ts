@@ -72,8 +72,12 @@ function memoryText(memoryBytes: number): string {
 }
 
 /** The last line of stderr: mostly the one that says what went wrong. */
-function lastStderrLine(command: CommandResult): string {
-  const last = command.stderr.trimEnd().split("\n").at(-1)?.trim() ?? "";
+function lastStderrLine({ stderr }: CommandResult): string {
+  return lastLineOf(stderr);
+}
+
+function lastLineOf(stderr: string): string {
+  const last = stderr.trimEnd().split("\n").at(-1)?.trim() ?? "";
   return last === "" ? "" : ` It said: ${last.slice(0, LAST_LINE_CHARS_MAX)}`;
 }
 
@@ -115,6 +119,11 @@ export function failureOfLoss(): AttemptFailure {
     "executor.outcome_lost",
     "How the command ended is not known: the process that had started it was killed. Is the machine out of memory?",
   );
+}
+
+/** The failure of a command that was not started, because its sandbox could not be made. */
+export function failureOfSandbox(stderr: string): AttemptFailure {
+  return new AttemptFailure("sandbox.not_made", `The sandbox could not be made.${lastLineOf(stderr)}`);
 }
 
 /** The failure of a command of which nobody knows whether it was started. */

@@ -55,6 +55,7 @@ import {
   failureOfEnd,
   failureOfLoss,
   failureOfLostStart,
+  failureOfSandbox,
   failureOfSpawn,
 } from "./command-failure.ts";
 import type { PayloadOf } from "./paths.ts";
@@ -135,9 +136,8 @@ export class HostLocalRunner {
     control: AttemptControl,
     report: AttemptReport,
   ): Promise<TaskOutcome> {
-    if (!isKnownRunner(given.runnerModule)) {
+    if (!isKnownRunner(given.runnerModule))
       return failed("executor.runner_unavailable", `There is no runner "${given.runnerModule}" here.`);
-    }
     if (isSandboxRunner(given.runnerModule) !== (given.sandbox !== null))
       throw new Error("A sandboxed command has no policy.");
     if (given.sandbox === null && this.#options.requireSandbox())
@@ -209,6 +209,8 @@ export class HostLocalRunner {
     control.responses.close();
     output.flush();
     if (exit === null && !worker.askedToEnd) throw failureOfLoss();
+    if (exit?.exitCode && around.sandbox?.wasMade() === false && !worker.askedToEnd)
+      throw failureOfSandbox(redactor.text(output.carried().stderr));
     const { exitCode, signal, usage, memory } = exit ?? killed;
     const command: CommandResult = {
       exitCode,

@@ -8,7 +8,7 @@
 //   programs before it behave. A file without a name holds them, which bubblewrap reads.
 // - The limits are set inside: they count what is in the sandbox, not what else its user runs.
 
-import { closeSync, existsSync, openSync, unlinkSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readSync, unlinkSync, writeFileSync } from "node:fs";
 import type { SandboxLimits } from "../../engine/sandbox.ts";
 import { type Device, deviceMounts, folder, type Words } from "./mounts.ts";
 
@@ -35,8 +35,9 @@ export interface SandboxCommand {
   readonly limits: SandboxLimits;
   /** Where the command starts, inside. */
   readonly workdir: string;
-  /** A file with the variables, as `writeVariables` makes it. */
+  /** Paths of a file with the variables, and of one for what becomes of the sandbox. */
   readonly variables: string;
+  readonly status: string;
   readonly command: { readonly file: string; readonly args: Words };
 }
 
@@ -48,7 +49,8 @@ interface Started {
 /** The number of the first of the open files that become files of /etc; a shell knows numbers of one digit. */
 export const SETTINGS_FROM = 4;
 /** Opens what bubblewrap reads, then becomes the program that follows. */
-const OPEN = 'exec 4<"$1/0" 5<"$1/1" 6<"$1/2" 7<"$1/3" 9<"$1/filter" 8<"$2" || exit 126; shift 2; exec "$@"';
+const OPEN =
+  'exec 3>"$3" 4<"$1/0" 5<"$1/1" 6<"$1/2" 7<"$1/3" 9<"$1/filter" 8<"$2" || exit 126; shift 3; exec "$@"';
 
 export function sandboxCommand(given: SandboxCommand): Started {
   const { tools, folder: files, user, mounts, devices, variables } = given;
@@ -64,7 +66,7 @@ export function sandboxCommand(given: SandboxCommand): Started {
           ...["--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"],
           ...[tools.bwrap, "--bind", "/", "/", ...own],
         ];
-  return { file: "/bin/sh", args: ["-c", OPEN, "troupe", files, variables, ...words] };
+  return { file: "/bin/sh", args: ["-c", OPEN, "troupe", files, variables, given.status, ...words] };
 }
 
 function sandboxWords({ tools, devices, limits, workdir, command }: SandboxCommand): Words {
@@ -75,6 +77,7 @@ function sandboxWords({ tools, devices, limits, workdir, command }: SandboxComma
     ...["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"],
     ...["--unshare-cgroup-try", "--disable-userns", "--uid", USER, "--gid", USER, "--hostname", "sandbox"],
     ...["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--seccomp", "9", "--args", "8"],
+    ...["--json-status-fd", "3"],
     ...["--proc", "/proc", "--dev", "/dev", ...deviceMounts(devices, tools.setpriv !== null)],
     ...[...temporary("/tmp"), ...temporary("/dev/shm"), "--remount-ro", "/dev", "--remount-ro", "/"],
     ...["--chdir", workdir, "--", tools.prlimit, ...limitWords(limits), "--"],
@@ -89,24 +92,47 @@ function limitWords({ processes, fileBytes, cpuSeconds }: SandboxLimits): Words 
   ];
 }
 
-export interface Variables extends Disposable {
-  /** For as long as this is not disposed of. */
+/** A file without a name, read and written by its path for as long as this is not disposed of. */
+export interface MemoryFile extends Disposable {
   readonly path: string;
+  /** What is in it, if it is not large. */
+  text(): string;
 }
 
+const TEXT_BYTES_MAX = 4_096;
 let made = 0;
 
 /** @param inFolder where the file is made if there is no better place; it has no name when this returns */
-export function writeVariables(env: Readonly<Record<string, string>>, inFolder: string): Variables {
+function memoryFile(inFolder: string, content: string): MemoryFile {
   const name = `${existsSync(MEMORY) ? MEMORY : inFolder}/troupe-${process.pid}-${++made}`;
   const fd = openSync(name, "wx+", 0o600);
   using unused = new DisposableStack();
   unused.defer(() => closeSync(fd));
   unlinkSync(name);
+  writeFileSync(fd, content);
+  unused.move();
+  return {
+    path: `/proc/${process.pid}/fd/${fd}`,
+    text: () => {
+      const bytes = Buffer.alloc(TEXT_BYTES_MAX);
+      return bytes.toString("utf8", 0, readSync(fd, bytes, 0, bytes.length, 0));
+    },
+    [Symbol.dispose]: () => closeSync(fd),
+  };
+}
+
+/** The variables of a worker, as bubblewrap reads them. */
+export function writeVariables(env: Readonly<Record<string, string>>, inFolder: string): MemoryFile {
   const words = Object.entries(env).flatMap(([variable, value]) => ["--setenv", variable, value]);
   if (words.some((word) => word.includes("\0")))
     throw new Error("A variable of the sandbox holds a NUL character.");
-  writeFileSync(fd, ["--clearenv", ...words].map((word) => `${word}\0`).join(""));
-  unused.move();
-  return { path: `/proc/${process.pid}/fd/${fd}`, [Symbol.dispose]: () => closeSync(fd) };
+  return memoryFile(inFolder, ["--clearenv", ...words].map((word) => `${word}\0`).join(""));
+}
+
+/** What bubblewrap says of how its command ended. */
+export const openStatus = (inFolder: string): MemoryFile => memoryFile(inFolder, "");
+
+/** Whether the sandbox was made, so that an exit code is its command's. */
+export function wasMade(status: MemoryFile): boolean {
+  return status.text().includes('"exit-code"');
 }

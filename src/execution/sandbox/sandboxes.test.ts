@@ -243,6 +243,18 @@ describe("a command in a sandbox", { skip: noSandboxes, concurrency: 2 }, () => 
     assert.match(failedWith(missing, "executor.exit_nonzero"), /exit code 127.*no-such-program/);
   });
 
+  test("is not blamed for a sandbox that could not be made", async () => {
+    const folder = mkdtempSync("/var/tmp/troupe-shown-");
+    try {
+      // Nothing can be put into what is read-only.
+      const changes = { sandboxUploadPath: join(folder, "job") };
+      const message = failedWith(await sh("exit 1", { read_only: [folder] }, changes), "sandbox.not_made");
+      assert.match(message, /could not be made.*bwrap: .*Read-only/);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
   test("hears SIGTERM when its time is over, and may end by itself", async () => {
     const agentId = ownWord();
     const word = ownWord();

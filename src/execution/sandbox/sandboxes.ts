@@ -15,7 +15,15 @@ import { madeOnce } from "../../lib/async.ts";
 import { AttemptFailure, type AttemptReport } from "../runner/attempt.ts";
 import type { Places } from "../runner/attempt-places.ts";
 import type { WorkerPlaces } from "../runner/worker-contract.ts";
-import { SETTINGS_FROM, sandboxCommand, type Tools, writeVariables } from "./command.ts";
+import {
+  type MemoryFile,
+  openStatus,
+  SETTINGS_FROM,
+  sandboxCommand,
+  type Tools,
+  wasMade,
+  writeVariables,
+} from "./command.ts";
 import type { SandboxedConfig } from "./config.ts";
 import {
   devicesAt,
@@ -62,6 +70,8 @@ export interface Sandbox extends AsyncDisposable {
     command: { readonly file: string; readonly args: Words },
     env: Readonly<Record<string, string>>,
   ): StartedInside;
+  /** After the end: whether the worker was ever started, so that the exit code is its own. */
+  wasMade(): boolean;
 }
 
 export class Sandboxes {
@@ -128,6 +138,7 @@ export class Sandboxes {
       policy.network.allow.length === 0 || this.#networks === null
         ? null
         : open.use(await openNetwork(this.#networks, this.#folder, { task, policy, report }));
+    let status: MemoryFile | null = null;
     return {
       places,
       user,
@@ -137,11 +148,14 @@ export class Sandboxes {
         const { limits } = policy;
         const seen =
           network === null ? mounts : [...mounts, ...folder("/sandbox/network"), ...network.mounts];
-        const given = { tools, folder: this.#folder, user, mounts: seen, devices, limits, variables };
+        status = open.use(openStatus(this.#folder));
+        const given = { tools, folder: this.#folder, user, mounts: seen, devices, limits };
+        const files = { variables, status: status.path };
         const started = network?.wrap(command) ?? command;
-        const words = sandboxCommand({ ...given, workdir: places.workdir, command: started });
+        const words = sandboxCommand({ ...given, ...files, workdir: places.workdir, command: started });
         return { ...words, cwd: "/", env: outsideEnvironment };
       },
+      wasMade: () => status !== null && wasMade(status),
       [Symbol.asyncDispose]: () => open.disposeAsync(),
     };
   }
@@ -195,6 +209,7 @@ function programAt(folders: readonly string[], name: string): string | null {
 /** Starts a sandbox with nothing in it. @returns what it said when it did not work */
 async function tryOne(folder: string, tools: Tools, mounts: Words): Promise<string | null> {
   using variables = writeVariables(sandboxEnvironment, folder);
+  using status = openStatus(folder);
   const { file, args } = sandboxCommand({
     tools,
     folder,
@@ -204,6 +219,7 @@ async function tryOne(folder: string, tools: Tools, mounts: Words): Promise<stri
     limits: defaultPolicy.limits,
     workdir: "/tmp",
     variables: variables.path,
+    status: status.path,
     command: { file: "true", args: [] },
   });
   const options = { env: outsideEnvironment, cwd: "/", timeout: TRIAL_MS, killSignal: "SIGKILL" } as const;
