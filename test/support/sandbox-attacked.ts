@@ -29,7 +29,9 @@ async function attacked(): Promise<Attacked> {
   const fixture = new RunnerFixture();
   const { home } = fixture;
   const victimWord = `victim-${process.pid}`;
-  const victim = spawn("sh", ["-c", "sleep 600; exit", victimWord], { stdio: "ignore" });
+  const victim = spawn("sh", ["-c", "read line; exit", victimWord], {
+    stdio: ["pipe", "ignore", "ignore"],
+  });
   const servers: Server[] = [];
   try {
     const shown = join(outside, "shown");
