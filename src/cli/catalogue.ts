@@ -7,7 +7,7 @@ import { command, help, json, option } from "./catalogue-options.ts";
 import { resource } from "./catalogue-resource.ts";
 import { runEntries, runtimeEntries } from "./catalogue-runs.ts";
 import { schedules } from "./catalogue-schedules.ts";
-import type { CatalogueEntry, CatalogueSection, OptionSpec } from "./command.ts";
+import type { CatalogueEntry, CatalogueSection, CommandGroup, OptionSpec } from "./command.ts";
 
 const servingOptions: readonly OptionSpec[] = [
   option("--new-database", "Start with an empty database even if SVC_HOME holds files of a lost one."),
@@ -42,6 +42,26 @@ const serving: readonly CatalogueEntry[] = [
   }),
 ];
 
+const sandbox: CommandGroup = {
+  name: "sandbox",
+  summary: "Try the sandboxes of a package here, without a server.",
+  commands: [
+    command({
+      usage: "sandbox check <folder>",
+      summary: "Start each sandbox of a package here, and try the hosts of its policy from inside.",
+      options: [json, help],
+      load: async () => (await import("./sandbox.ts")).check,
+    }),
+    command({
+      usage: "sandbox shell <folder> <node>",
+      summary: "Open a shell in the sandbox of a node, with its uploads, its policy and its limits.",
+      details: ["It is gone, with all that was written in it, when the shell ends."],
+      options: [help],
+      load: async () => (await import("./sandbox.ts")).shell,
+    }),
+  ],
+};
+
 const local: readonly CatalogueEntry[] = [
   command({
     usage: "validate <folder|manifest.json>",
@@ -61,6 +81,7 @@ const local: readonly CatalogueEntry[] = [
     options: [json, help],
     load: async () => (await import("./doctor.ts")).doctor,
   }),
+  sandbox,
   command({
     usage: "backup <file>",
     summary: "Write a backup of SVC_HOME into one file, also while the program runs.",
