@@ -21,6 +21,10 @@ const FOLDER = "volumes";
 const BLOCK_BYTES = 512;
 const READ_AT_ONCE = { bufferSize: 256 };
 const MiB = 1024 ** 2;
+/** A command may nest folders as it likes, and each is opened from the top. */
+const DEPTH_MAX = 200;
+/** Folders that are seen and not looked into yet, when a volume is measured. */
+const WAITING_MAX = 200_000;
 
 /** Which node has a volume, of those that share a database. A port, implemented in src/store. */
 export interface VolumeOwners {
@@ -84,7 +88,9 @@ export class Volumes {
   async isOverfull({ name, isReadOnly, bytesMax }: VolumeNeed): Promise<boolean> {
     if (bytesMax === null || isReadOnly) return false;
     using folder = openedOrNull(this.#home, join(FOLDER, name));
-    return folder !== null && (await bytesIn(folder, bytesMax)) > bytesMax;
+    if (folder === null) return false;
+    const bytes = await bytesIn(folder, bytesMax);
+    return bytes === null || bytes > bytesMax;
   }
 
   /** Removes a volume with all that is in it. Nobody may have it meanwhile. @throws the system's error */
@@ -98,8 +104,12 @@ export class Volumes {
 }
 
 async function requireRoom(folder: OpenFolder, name: string, bytesMax: number): Promise<void> {
-  if ((await bytesIn(folder, bytesMax)) <= bytesMax) return;
-  const message = `Volume "${name}" holds more than the ${bytesMax / MiB} MiB of its size_mb.`;
+  const bytes = await bytesIn(folder, bytesMax);
+  if (bytes !== null && bytes <= bytesMax) return;
+  const message =
+    bytes === null
+      ? `Volume "${name}" cannot be measured for its size_mb: it has folders nested deeper than ${DEPTH_MAX}, or more than ${WAITING_MAX} in one.`
+      : `Volume "${name}" holds more than the ${bytesMax / MiB} MiB of its size_mb.`;
   throw new AttemptFailure("resource.volume_full", message);
 }
 
@@ -108,11 +118,13 @@ async function requireRoom(folder: OpenFolder, name: string, bytesMax: number): 
  * that are empty is bounded, too.
  *
  * @param enough stops beyond that
+ * @returns null when its folders are nested too deep, or too many
  */
-async function bytesIn(root: OpenFolder, enough: number): Promise<number> {
+async function bytesIn(root: OpenFolder, enough: number): Promise<number | null> {
   let bytes = 0;
   const ways = ["."];
   for (let way = ways.pop(); way !== undefined && bytes <= enough; way = ways.pop()) {
+    if (ways.length > WAITING_MAX || way.split("/").length > DEPTH_MAX) return null;
     using folder = openedOrNull(root, way);
     const entries = folder === null ? null : await opendir(folder.path("."), READ_AT_ONCE).catch(() => null);
     if (folder === null || entries === null) continue;

@@ -243,7 +243,7 @@ export class HostLocalRunner {
   async #tellOverfull({ task, report }: Attempt, { volumes }: Places): Promise<void> {
     for (const { need } of volumes) {
       if (!(await this.#tools.volumes.isOverfull(need))) continue;
-      const text = `Volume "${need.name}" holds more now than its size_mb: remove something before the next command that writes to it.`;
+      const text = `Volume "${need.name}" holds more now than its size_mb, or folders nested too deep: remove something before the next command that writes to it.`;
       report.events([logEvent("warn", "worker", text, task.ref.attempt)]);
     }
   }

@@ -57,6 +57,17 @@ test("what a command writes to a volume is there for the commands of other runs,
   assert.deepEqual(fixture.runner.volumes.names, ["data"]);
 });
 
+test("a volume whose folders are nested too deep to be measured counts as full", async () => {
+  await using fixture = new RunnerFixture();
+  const deep = having(volume("deep", { bytesMax: 100 * MiB }));
+  const nest = 'cd deep; for i in $(seq 300); do mkdir d && cd d; done; echo x > "file"';
+  assert.equal((await fixture.sh(nest, deep, { runId: "run_1" })).kind, "succeeded");
+  assert.match(warningsOf(fixture).join(), /Volume "deep" holds more now/);
+  const [code, message] = failureOf(await fixture.sh("true", deep, { runId: "run_2" }));
+  assert.equal(code, "resource.volume_full");
+  assert.match(message, /cannot be measured for its size_mb: it has folders nested deeper than 200/);
+});
+
 test("nothing of a volume is left in the working folder once the command has ended", async () => {
   await using fixture = new RunnerFixture();
   const { work } = agentFolders(fixture.home, "run_1", "worker");
