@@ -37,7 +37,8 @@ async function attacked(): Promise<Attacked> {
     const shown = join(outside, "shown");
     mkdirSync(shown);
     writeFileSync(join(shown, "file"), "shown");
-    chmodSync(outside, 0o755);
+    // Whatever the umask is: that of a program in the same process is its own.
+    for (const path of [outside, shown, join(shown, "file")]) chmodSync(path, 0o755);
     const temporary = join(home, "..", `troupe-temporary-${process.pid}`);
     writeFileSync(temporary, "temporary");
     for (const name of ["troupe.db", "secret-key"])
