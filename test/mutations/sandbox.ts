@@ -10,7 +10,18 @@ const mounts = mutationsOf("src/execution/sandbox/mounts.ts", commands);
 const ownership = mutationsOf("src/execution/sandbox/ownership.ts", commands);
 const runner = mutationsOf("src/execution/runner/host-local.ts", commands);
 
+const relay = mutationsOf("src/execution/sandbox/network/relay-words.ts", [
+  "src/execution/sandbox/network.test.ts",
+]);
+
 export const sandboxMutations: readonly Mutation[] = [
+  relay("the relay of a sandbox has the worker's variables", '"env", "-i", node', "node"),
+  relay(
+    "clients in a sandbox ask for what its policy lists of the loopback themselves",
+    "LOOPBACK.filter((host) => !listed.has(host))",
+    "LOOPBACK",
+  ),
+  relay("a command is started although its network is not there", '[ "$said" = ready ] ||', "true ||"),
   command("system calls are not filtered", '"--seccomp", "9", ', ""),
   command("the network is the machine's", ', "--unshare-net"', ""),
   command("files may be added to the root and /dev", ', "--remount-ro", "/dev", "--remount-ro", "/"', ""),

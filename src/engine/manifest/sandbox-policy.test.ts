@@ -95,7 +95,17 @@ describe("the sandbox of a node", () => {
 
   test("names the place of each mistake", () => {
     const policy = {
-      network: { allow: ["example.com", "*.com:443", "a.*.com:443", "example.com:0", "example.com:65536"] },
+      network: {
+        allow: [
+          "example.com",
+          "*.com:443",
+          "a.*.com:443",
+          "127.1:80",
+          "1.2.3.256:80",
+          "a.com:0",
+          "a.com:65536",
+        ],
+      },
       read_only: ["relative", "/a/../b", "/etc", "/proc/1", "/run/docker.sock", "/"],
       devices: ["/etc/passwd"],
       environment: ["A=B", "SVC_SECRET_KEY"],
@@ -115,6 +125,8 @@ describe("the sandbox of a node", () => {
       `${at}/sandbox/network/allow/2 invalid_host`,
       `${at}/sandbox/network/allow/3 invalid_host`,
       `${at}/sandbox/network/allow/4 invalid_host`,
+      `${at}/sandbox/network/allow/5 invalid_host`,
+      `${at}/sandbox/network/allow/6 invalid_host`,
       `${at}/sandbox/read_only/0 invalid_path`,
       `${at}/sandbox/read_only/1 invalid_path`,
       `${at}/sandbox/read_only/2 path_not_allowed`,

@@ -21,9 +21,12 @@ export const limitDefaults = { processes: 512, file_mb: 16_384, tmp_mb: 256 } as
 
 const LABEL = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?";
 const PORT = "(?:[1-9]\\d{0,3}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])";
+const BYTE = "(?:\\d|[1-9]\\d|1\\d\\d|2[0-4]\\d|25[0-5])";
+/** What ends like a number is an address to some programs: 127.1, 0x7f.1. */
+const LAST_LABEL = `(?!(?:\\d+|0x[0-9a-f]*):)${LABEL}`;
 /** A name, or `*.` before one of at least two labels; an IPv4 address; an IPv6 address in brackets. */
 export const HOST_AND_PORT = new RegExp(
-  `^(?:(?:${LABEL}\\.){0,20}${LABEL}|\\*\\.(?:${LABEL}\\.){1,20}${LABEL}|\\[[0-9a-f:.]{2,45}\\]):${PORT}$`,
+  `^(?:(?:${LABEL}\\.){0,20}${LAST_LABEL}|\\*\\.(?:${LABEL}\\.){1,20}${LAST_LABEL}|(?:${BYTE}\\.){3}${BYTE}|\\[[0-9a-f:.]{2,45}\\]):${PORT}$`,
 );
 export const VARIABLE = /^[^=\0]+$/;
 
@@ -174,7 +177,7 @@ const TAKEN = [
   "/usr",
 ];
 /** Names in /sandbox that are not the workspace's. */
-export const sandboxNames = ["attempt", "models", "node", "resources", "run", "volumes"] as const;
+export const sandboxNames = ["attempt", "models", "network", "node", "resources", "run", "volumes"] as const;
 
 /** Where the workspace of a sandboxed node is inside. */
 export function sandboxWorkspace(holder: Fields): string {

@@ -29,14 +29,14 @@ describe("a sandbox with a network", { skip: noSandboxes }, () => {
   });
   after(() => fixture[Symbol.asyncDispose]());
 
-  /** The loopback of these tests stands for another machine, which clients would not ask the proxy for. */
-  const run = (command: readonly string[], network: JsonObject, agentId: string) =>
+  /** The loopback of these tests stands for another machine: clients ask the proxy for what the policy lists of it. */
+  const run = (command: readonly string[], network: JsonObject, agentId: string, environment = {}) =>
     fixture.run({
       agentId,
       config: executorConfig({
         command,
         ...sandboxed({ network }),
-        environment: { NO_PROXY: "", no_proxy: "" },
+        environment,
       }),
     });
 
@@ -65,10 +65,21 @@ except ChildProcessError: print("no child but its own")`;
 import urllib.request, urllib.error
 try: urllib.request.urlopen("http://127.0.0.1:${port}/x")
 except urllib.error.HTTPError as e: print(e.code, e.read().decode())`;
-    const outcome = await run(["python3", "-S", "-c", script], { allow: ["example.com:443"] }, "refused");
+    const outcome = await run(["python3", "-S", "-c", script], { allow: ["example.com:443"] }, "refused", {
+      no_proxy: "",
+    });
     assert.match(commandOf(outcome).stdout, /^403 .*127\.0\.0\.1/);
     const [denied] = fixture.listener.payloads("sandbox_network_denied") as JsonObject[];
     assert.deepEqual([denied?.host, denied?.port, denied?.add], ["127.0.0.1", port, allowed]);
+  });
+
+  test("has a relay that gets nothing of the worker's variables, and outlives SIGTERM to the group", async () => {
+    const script = `
+trap '' TERM; kill -TERM 0
+for p in /proc/[0-9]*; do case $(tr '\\0' ' ' <$p/cmdline) in /sandbox/node\\ */relay.mjs*) tr '\\0' '\\n' <$p/environ; echo relay;; esac; done
+curl -sS http://${allowed}/curl`;
+    const outcome = await run(["sh", "-c", script], { allow: [allowed] }, "relay", { NODE_OPTIONS: "--bad" });
+    assert.equal(commandOf(outcome).stdout, "relay\nhello /curl", JSON.stringify(outcome));
   });
 
   test("is not started when a host that is to be checked cannot be reached", async () => {
@@ -77,6 +88,15 @@ except urllib.error.HTTPError as e: print(e.code, e.read().decode())`;
     const { exitCode, stdout, stderr } = commandOf(outcome);
     assert.deepEqual([exitCode, stdout], [125, ""]);
     assert.match(stderr, /^The sandbox has no network: 127\.0\.0\.1:1 cannot be reached: /);
+  });
+
+  test("is not made for what only looks like an address", async () => {
+    const outcome = await run(["true"], { allow: ["[::::]:443"] }, "wrong");
+    assert.ok(
+      outcome.kind === "failed" && outcome.code === "sandbox.policy_invalid",
+      JSON.stringify(outcome),
+    );
+    assert.match(outcome.message, /"\[::::\]:443" in network\.allow is no host/);
   });
 
   test("without hosts has nothing that leads to the proxy", async () => {

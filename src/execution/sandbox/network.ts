@@ -34,7 +34,7 @@ export interface NetworkAsked {
 /**
  * Opens the door to the hosts that a policy allows.
  *
- * @param folder closed to everybody else
+ * @param folder closed to everybody else, and empty when the runtime starts
  * @throws AttemptFailure; Error when the socket cannot be made
  */
 export async function openNetwork(
@@ -42,15 +42,20 @@ export async function openNetwork(
   folder: string,
   { task: { ref, sandboxName }, policy: { network }, report }: NetworkAsked,
 ): Promise<NetworkOfSandbox> {
-  const problems = allowListProblems(network.allow);
-  if (problems.length > 0)
-    throw new AttemptFailure("sandbox.policy_invalid", problems.map(({ message }) => message).join(" "));
+  // The manifest has looked at how they are written, and not whether an IPv6 address is one.
+  const [problem] = allowListProblems(network.allow);
+  if (problem !== undefined) {
+    const entry = JSON.stringify(network.allow[problem.index]);
+    throw new AttemptFailure(
+      "sandbox.policy_invalid",
+      `${entry} in network.allow is no host: ${problem.message}`,
+    );
+  }
   const name = `${sandboxName}-${ref.jobId}`.replaceAll(/[^\w.-]/g, "_").slice(-100);
   await using open = new AsyncDisposableStack();
   // By an open folder, because the path of a socket must be short.
   const opened = open.use(OpenFolder.open(folder));
   open.defer(() => rm(join(folder, name), { force: true }));
-  await rm(join(folder, name), { force: true });
   const door = await networks.open({
     socketPath: opened.path(name),
     allow: network.allow,
@@ -62,7 +67,7 @@ export async function openNetwork(
   const kept = open.move();
   return {
     mounts: ["--ro-bind", relayFile, inside.relay, "--bind", join(folder, name), inside.socket],
-    variables: proxyVariables,
+    variables: proxyVariables(network.allow),
     wrap: (command) => withRelay(command, inside, hosts),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),
   };

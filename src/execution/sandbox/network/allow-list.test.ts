@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { anyString, fc } from "../../../../test/support/fast-check.ts";
-import { ALLOW_ENTRIES_MAX, AllowList, allowListProblems } from "./allow-list.ts";
+import { AllowList, allowListProblems } from "./allow-list.ts";
 import { canonicalHost, destinationText, parseDestination } from "./hosts.ts";
 
 const allow = (...entries: string[]) => {
@@ -94,12 +94,6 @@ test("what is not a host with a port is a problem, told by its number", () => {
     Array.from({ length: wrong.length + 3 }, (_, i) => i + 1),
   );
   assert.match(problems[0]!.message, /"api\.example\.com:443"/);
-});
-
-test("a list has a bound", () => {
-  const entries = Array.from({ length: ALLOW_ENTRIES_MAX }, (_, i) => `h${i}.example.com:443`);
-  assert.deepEqual(allowListProblems(entries), []);
-  assert.equal(allowListProblems([...entries, "x.example.com:443"]).length, 1);
 });
 
 test("a refusal names the line that allows what was refused", () => {

@@ -7,8 +7,6 @@
 import { whyNotPublic } from "./addresses.ts";
 import { type Destination, destinationText, isAddress, parseDestination } from "./hosts.ts";
 
-export const ALLOW_ENTRIES_MAX = 256;
-
 /** Why a host or an address is refused. */
 export interface Refusal {
   /** A phrase, such as "10.0.0.5 is a private address". */
@@ -53,8 +51,6 @@ export class AllowList {
 export function allowListProblems(
   entries: readonly unknown[],
 ): readonly { readonly index: number; readonly message: string }[] {
-  if (entries.length > ALLOW_ENTRIES_MAX)
-    return [{ index: ALLOW_ENTRIES_MAX, message: `At most ${ALLOW_ENTRIES_MAX} hosts can be allowed.` }];
   return entries.flatMap((entry, index) => {
     if (typeof entry === "string" && canonicalEntry(entry) !== null) return [];
     const message =

@@ -1,27 +1,28 @@
 // How a command of a sandbox is started beside its relay (relay.mjs), and the variables by which clients find that.
 
 import { fileURLToPath } from "node:url";
+import { parseDestination } from "./hosts.ts";
 
 /** The relay's file on the machine. */
 export const relayFile = fileURLToPath(new URL("./relay.mjs", import.meta.url));
 
 const PORT = 3128;
-const http = `http://127.0.0.1:${PORT}`;
-const socks = `socks5h://127.0.0.1:${PORT}`;
-const DIRECT = "localhost,127.0.0.1,::1";
+const PROXY = `http://127.0.0.1:${PORT}`;
+const LOOPBACK = ["localhost", "127.0.0.1", "::1"];
 
-/** As curl, Python, Go, Node and others look for them. */
-export const proxyVariables: Readonly<Record<string, string>> = {
-  HTTP_PROXY: http,
-  http_proxy: http,
-  HTTPS_PROXY: http,
-  https_proxy: http,
-  ALL_PROXY: socks,
-  all_proxy: socks,
-  NO_PROXY: DIRECT,
-  no_proxy: DIRECT,
-  NODE_USE_ENV_PROXY: "1",
-};
+/**
+ * As curl, Python, Go, Node and others look for them. Clients for SOCKS need no variable that others stumble over, because
+ * their library has no SOCKS: they are told the address.
+ *
+ * @param allow the hosts of the policy: what it lists of the loopback is the machine's, and not the sandbox's own
+ */
+export function proxyVariables(allow: readonly string[]): Readonly<Record<string, string>> {
+  const listed = new Set(allow.map((entry) => parseDestination(entry)?.host));
+  const direct = LOOPBACK.filter((host) => !listed.has(host)).join();
+  const names = { HTTP_PROXY: PROXY, HTTPS_PROXY: PROXY, ALL_PROXY: PROXY, NO_PROXY: direct };
+  const lower = Object.entries(names).map(([name, value]) => [name.toLowerCase(), value]);
+  return { ...names, ...Object.fromEntries(lower), NODE_USE_ENV_PROXY: "1" };
+}
 
 /** The code with which a command "ends" whose network is not there, or whose hosts cannot be reached. */
 export const NO_NETWORK_EXIT = 125;
@@ -35,7 +36,7 @@ export interface RelayPlaces {
 
 /**
  * The command behind its relay. It becomes the process that was the shell's; the relay is a child of nobody, so that a command
- * which waits for all its children does not wait for that.
+ * which waits for all its children does not wait for that, and has none of the worker's variables.
  *
  * @param hosts with ports, tried before the command starts
  */
@@ -44,9 +45,11 @@ export function withRelay(
   { node, relay, socket }: RelayPlaces,
   hosts: readonly string[],
 ): { readonly file: string; readonly args: readonly string[] } {
-  const words = [node, relay, socket, String(PORT), ...hosts].map((word) => `'${word}'`).join(" ");
+  const words = ["env", "-i", node, relay, socket, String(PORT), ...hosts]
+    .map((word) => `'${word}'`)
+    .join(" ");
   const script = [
-    "mkfifo -m 600 /tmp/.relay || exit 125",
+    `mkfifo -m 600 /tmp/.relay || exit ${NO_NETWORK_EXIT}`,
     `(${words} </dev/null >/tmp/.relay 2>/dev/null &)`,
     "IFS= read -r said </tmp/.relay",
     "rm -f /tmp/.relay",

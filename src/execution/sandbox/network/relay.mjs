@@ -8,14 +8,22 @@ import { writeSync } from "node:fs";
 import { connect, createServer } from "node:net";
 
 const [, , socketPath, port, ...hosts] = process.argv;
-const CHECK_MS = 15_000;
+/** Longer than the proxy tries, which knows why. */
+const CHECK_MS = 25_000;
 const ANSWER_CHARS_MAX = 1_000;
 
 for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"]) process.on(signal, () => {});
 
 const problems = (await Promise.all(hosts.map(problemOf))).filter((problem) => problem !== null);
 if (problems.length > 0) end(problems.join("; "));
-else createServer({ allowHalfOpen: true }, passOn).listen(Number(port), "127.0.0.1", () => end("ready"));
+else listen();
+
+function listen() {
+  const server = createServer({ allowHalfOpen: true }, passOn);
+  // Later ones are of clients that could not be accepted: those that are there go on.
+  server.on("error", ({ message }) => server.listening || end(message));
+  server.listen(Number(port), "127.0.0.1", () => end("ready"));
+}
 
 /** @param {import("node:net").Socket} client */
 function passOn(client) {
