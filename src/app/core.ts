@@ -110,6 +110,9 @@ export async function openCore(
     );
   }
   const { databaseUrl, databaseIsPooled } = config;
+  const sandboxes = new Sandboxes(home.path, new SandboxNetworks({ clock: systemClock, log: engineLog }));
+  // It starts a sandbox, which takes as long as opening the store.
+  const sandboxLabels = sandboxes.labels();
   const opened = await openStore({
     ...options,
     home: home.path,
@@ -166,8 +169,7 @@ export async function openCore(
   });
   const workersEnv = workersEnvironment(process.env, config.blobCredentials);
   const machine = await OwnMachine.open(home.path, workersEnv.PATH);
-  const sandboxes = new Sandboxes(home.path, new SandboxNetworks({ clock: systemClock, log: engineLog }));
-  const labels = { ...config.nodeLabels, ...(await sandboxes.labels()) };
+  const labels = { ...config.nodeLabels, ...(await sandboxLabels) };
   const names = { ports: new FreePorts(systemRandomness.fraction(), isPortFree), hasDevice: isDevice };
   const slots = new PoolSlots(
     pools,

@@ -55,7 +55,10 @@ const sandbox: CommandGroup = {
     command({
       usage: "sandbox shell <folder> <node>",
       summary: "Open a shell in the sandbox of a node, with its uploads, its policy and its limits.",
-      details: ["It is gone, with all that was written in it, when the shell ends."],
+      details: [
+        "It is gone, with all that was written in it, when the shell ends (exit, or Ctrl-D).",
+        "Ctrl-C does not reach what runs in it.",
+      ],
       options: [help],
       load: async () => (await import("./sandbox.ts")).shell,
     }),

@@ -38,7 +38,11 @@ export async function shell(call: Call): Promise<number> {
     const names = nodes.map(({ nodeId }) => nodeId).join(", ");
     throw new UsageError(`The package has no node ${asked} with a sandbox; it has ${names}.`);
   }
+  // The sandbox has a session of its own, which Ctrl-C does not reach; without this it would end with the command.
+  const ignore = () => {};
+  process.on("SIGINT", ignore);
   const { exitCode, problem } = await tryNode(node, "shell", parts);
+  process.off("SIGINT", ignore);
   if (problem !== null) call.terminal.note(cleanText(problem));
   return exitCode ?? exitCodes.failure;
 }

@@ -237,6 +237,7 @@ export class LocalTaskRunner implements TaskRunner {
       this.#fifos.close(),
       this.#trash.close(),
       this.#groups.close(),
+      this.#options.sandboxes.close(),
     ]);
   }
 

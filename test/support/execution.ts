@@ -348,7 +348,6 @@ export class RunnerFixture {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.runner.drain(0);
-    await this.networks.close();
     rmSync(this.home, { recursive: true, force: true });
   }
 }

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import {
   commandOf,
@@ -297,6 +297,16 @@ describe("a command in a sandbox", { skip: noSandboxes, concurrency: 2 }, () => 
     });
     failedWith(outcome, "executor.outcome_lost");
   });
+});
+
+test("sockets of networks that a killed runtime has left are gone with the next start", async () => {
+  const home = mkdtempSync(join(tmpdir(), "troupe-sandboxes-"));
+  const left = join(home, "tmp/sandbox/networks/left");
+  mkdirSync(dirname(left), { recursive: true });
+  writeFileSync(left, "");
+  await new Sandboxes(home).refusal();
+  assert.equal(existsSync(left), noSandboxes !== false);
+  rmSync(home, { recursive: true });
 });
 
 describe("where there are no sandboxes", () => {

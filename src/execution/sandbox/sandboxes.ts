@@ -4,7 +4,7 @@
 // - What is here belongs to this runtime, in tmp/sandbox/ of its home, and is the same for all sandboxes.
 
 import { execFile } from "node:child_process";
-import { accessSync, constants, mkdirSync, writeFileSync } from "node:fs";
+import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Labels, noLabels } from "../../engine/labels.ts";
 import { defaultPolicy } from "../../engine/manifest/sandbox-policy.ts";
@@ -40,6 +40,8 @@ import { giveTo, userOf } from "./ownership.ts";
 import { placesInside } from "./places.ts";
 import { seccompBytes, seccompProgram } from "./seccomp.ts";
 
+/** Where the networks of sandboxes have their sockets. */
+const SOCKETS = "networks";
 const TRIAL_MS = 10_000;
 const TRIAL_CHARS_MAX = 300;
 /** Of the programs that are started on the machine; the worker has its own. */
@@ -77,7 +79,7 @@ export interface Sandbox extends AsyncDisposable {
 export class Sandboxes {
   readonly #home: string;
   readonly #folder: string;
-  readonly #networks: Pick<SandboxNetworks, "open"> | null;
+  readonly #networks: Pick<SandboxNetworks, "open" | "close"> | null;
   readonly #found: () => Promise<Found>;
 
   /**
@@ -87,19 +89,26 @@ export class Sandboxes {
    */
   constructor(
     home: string,
-    networks: Pick<SandboxNetworks, "open"> | null = null,
+    networks: Pick<SandboxNetworks, "open" | "close"> | null = null,
     programFolders = usualFolders(),
   ) {
     this.#home = home;
     this.#networks = networks;
     this.#folder = join(home, "tmp", "sandbox");
-    this.#found = madeOnce(() => found(this.#folder, programFolders));
+    this.#found = madeOnce(() =>
+      found(this.#folder, programFolders).catch((error: unknown) => none(`${(error as Error).message}.`)),
+    );
   }
 
   /** @returns why there are none, and what to do about it; null when there are */
   async refusal(): Promise<string | null> {
     const found = await this.#found();
     return found.kind === "none" ? found.refusal : null;
+  }
+
+  /** To be called once no sandbox is left. */
+  async close(): Promise<void> {
+    await this.#networks?.close();
   }
 
   /** By these labels commands that need a sandbox find this node. */
@@ -137,7 +146,7 @@ export class Sandboxes {
     const network =
       policy.network.allow.length === 0 || this.#networks === null
         ? null
-        : open.use(await openNetwork(this.#networks, this.#folder, { task, policy, report }));
+        : open.use(await openNetwork(this.#networks, join(this.#folder, SOCKETS), { task, policy, report }));
     let status: MemoryFile | null = null;
     return {
       places,
@@ -165,8 +174,10 @@ type Found =
   | { readonly kind: "some"; readonly tools: Tools; readonly system: Words }
   | { readonly kind: "none"; readonly refusal: string };
 
+const none = (refusal: string): Found => ({ kind: "none", refusal });
+
+/** @throws the system's error */
 async function found(folder: string, programFolders: readonly string[]): Promise<Found> {
-  const none = (refusal: string): Found => ({ kind: "none", refusal });
   const program = seccompProgram();
   if (process.platform !== "linux" || program === null)
     return none("they need Linux on x64 or arm64. Run the command on such a node.");
@@ -177,7 +188,9 @@ async function found(folder: string, programFolders: readonly string[]): Promise
   const setpriv = isRoot ? programAt(programFolders, "setpriv") : null;
   if (prlimit === null || (isRoot && setpriv === null))
     return none("prlimit and setpriv are missing. Install util-linux.");
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // Of a runtime that was killed.
+  rmSync(join(folder, SOCKETS), { recursive: true, force: true });
+  mkdirSync(join(folder, SOCKETS), { recursive: true, mode: 0o700 });
   const write = (name: string, content: string | Buffer) =>
     writeFileSync(join(folder, name), content, { mode: 0o600 });
   for (const [index, text] of Object.values(ownSettings).entries()) write(String(index), text);

@@ -39,7 +39,7 @@ export interface Tried {
 
 /** Whether a node's command runs in a sandbox. */
 export function hasSandbox({ config }: GraphNode): boolean {
-  return config.kind === "executor" && (config.sandbox !== null || config.policyFile !== null);
+  return config.kind === "executor" && isSandboxed(config);
 }
 
 /**
