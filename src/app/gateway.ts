@@ -180,7 +180,8 @@ export function openGateway(
     plans,
     launcher,
     nodes: async () => sharedByNodes?.reads.present() ?? [],
-    tell: (owner, runId) => node?.tell(owner, runId),
+    ownership,
+    tell: (address, runId) => node?.launches.tell(address, runId),
     clock,
   });
   const deploymentCounts = new DeploymentCounts();

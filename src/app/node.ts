@@ -5,7 +5,7 @@ import type { OwnNode } from "../cluster/cluster-nodes.ts";
 import { Membership, NodeRemoved, NodeTaken, type Work } from "../cluster/membership.ts";
 import { nodeNames } from "../cluster/node-names.ts";
 import { NodeWatch } from "../cluster/node-watch.ts";
-import { isReady, type NodeOrders, nodeOf } from "../cluster/nodes.ts";
+import { isReady, type NodeOrders } from "../cluster/nodes.ts";
 import { RemoteLaunches } from "../cluster/remote-launches.ts";
 import { clusterTasks } from "../cluster/tasks/cluster-tasks.ts";
 import { knownNode } from "../cluster/tasks/known-nodes.ts";
@@ -143,12 +143,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
       return reads.find(asked);
     },
   };
-  const launches = new RemoteLaunches({
-    peers,
-    addressOf: (other) => watch.addressOf(nodeOf(other) ?? ""),
-    clock: systemClock,
-    log,
-  });
+  const launches = new RemoteLaunches({ peers, clock: systemClock, log });
   undo.defer(() => launches.stop());
   let address: string | null = null;
   return {
@@ -158,10 +153,7 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     orders,
     names: nodeNames(ownNode, (other) => watch.nameOf(other)),
     tasks,
-    /** Tells another node of a run that is its own to launch. */
-    tell: (other: string, runId: string) => {
-      if (other !== owner()) launches.tell(other, runId);
-    },
+    launches,
     /**
      * Listens for the other nodes.
      *

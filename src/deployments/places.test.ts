@@ -84,7 +84,12 @@ test("commands that may run elsewhere ask nothing of the node, and a volume only
   assert.deepEqual(placesFor(keeping, away), []);
 });
 
-const place = (name: string, room: number): Place => ({ owner: `${name}/1`, node: name, room });
+const place = (name: string, room: number): Place => ({
+  owner: `${name}/1`,
+  node: name,
+  address: null,
+  room,
+});
 const starts = (count: number, version = 1) =>
   Array.from({ length: count }, (_, i) => ({ number: 100 + i, version }));
 const nodesOf = (found: readonly { readonly place: Place | null }[]) =>

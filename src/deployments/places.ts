@@ -17,6 +17,8 @@ export interface Place {
   readonly owner: string;
   /** Its name. */
   readonly node: string;
+  /** host:port at which other nodes reach it; null: nowhere. */
+  readonly address: string | null;
   /** How many instances it has free slots and resources for. */
   readonly room: number;
 }
@@ -31,7 +33,7 @@ export function placesFor(graph: Graph, nodes: readonly NodeRecord[]): readonly 
   const commands = graph.nodes.flatMap((node) =>
     node.config.kind === "executor" && staysWithJob(graph, node) ? [node.config] : [],
   );
-  const known = nodes.map((record) => ({ ...knownNode(record), owner: record.owner, node: record.name }));
+  const known = nodes.map((record) => ({ record, ...knownNode(record) }));
   const volumes = new Set(commands.flatMap((command) => command.volumes.map(({ name }) => name)));
   const hasAll = ({ volumes: own = [] }: KnownNode, names: readonly string[]) =>
     names.every((name) => own.includes(name));
@@ -40,7 +42,8 @@ export function placesFor(graph: Graph, nodes: readonly NodeRecord[]): readonly 
     .filter((node) => node.isReady && hasAll(node, made))
     .flatMap((node) => {
       const room = roomFor(commands, node);
-      return room === null ? [] : [{ owner: node.owner, node: node.node, room }];
+      const { owner, name, address } = node.record;
+      return room === null ? [] : [{ owner, node: name, address, room }];
     });
 }
 
@@ -84,27 +87,46 @@ export function placed<Start extends NewInstance>(
   instances: readonly Instance[],
   places: ReadonlyMap<number, readonly Place[]>,
 ): readonly (Start & PlacedInstance)[] {
-  const there = instances.filter(isLive).map(({ node, version }) => ({ node, version }));
-  const chosen: string[] = [];
+  const all = new Counts();
+  const ofVersion = new Counts();
+  const chosen = new Counts();
+  for (const { node, version } of instances.filter(isLive)) {
+    all.add(node);
+    ofVersion.add(`${version} ${node}`);
+  }
   return starts.map((start) => {
     const rankOf = ({ node, room }: Place) => {
-      const here = there.filter((one) => one.node === node);
-      const left = room - chosen.filter((one) => one === node).length;
-      const ofVersion = here.filter(({ version }) => version === start.version).length;
-      return [left > 0 ? 0 : 1, ofVersion, here.length, -left];
+      const left = room - chosen.of(node);
+      return [left > 0 ? 0 : 1, ofVersion.of(`${start.version} ${node}`), all.of(node), -left];
     };
-    const ranked = (places.get(start.version) ?? []).map((place) => ({ place, rank: rankOf(place) }));
-    const [best] = ranked.toSorted((a, b) => compared(a.rank, b.rank));
+    let best: { readonly place: Place; readonly rank: readonly number[] } | null = null;
+    for (const place of places.get(start.version) ?? []) {
+      const rank = rankOf(place);
+      if (best === null || isBefore(rank, best.rank)) best = { place, rank };
+    }
     const place = best?.place ?? null;
     if (place !== null) {
-      chosen.push(place.node);
-      there.push({ node: place.node, version: start.version });
+      chosen.add(place.node);
+      all.add(place.node);
+      ofVersion.add(`${start.version} ${place.node}`);
     }
     return { ...start, place };
   });
 }
 
-function compared(a: readonly number[], b: readonly number[]): number {
+class Counts {
+  readonly #counts = new Map<string | null, number>();
+
+  of(key: string): number {
+    return this.#counts.get(key) ?? 0;
+  }
+
+  add(key: string | null): void {
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
+  }
+}
+
+function isBefore(a: readonly number[], b: readonly number[]): boolean {
   const differs = a.findIndex((one, i) => one !== b[i]);
-  return differs < 0 ? 0 : a[differs]! - b[differs]!;
+  return differs >= 0 && a[differs]! < b[differs]!;
 }

@@ -11,6 +11,7 @@ import { timeId } from "../engine/ids.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import { DomainError } from "../lib/domain-error.ts";
+import type { Ownership } from "../operations/ownership.ts";
 import type { CreatedJob, Definitions } from "./definitions.ts";
 import type { LaunchPlans } from "./launch-plans.ts";
 import type { Launcher } from "./launcher.ts";
@@ -22,10 +23,11 @@ export interface DeployedRunsParts {
   readonly runs: Pick<Runs, "prepare" | "jobOf">;
   readonly plans: Pick<LaunchPlans, "of">;
   readonly launcher: Pick<Launcher, "enqueue" | "reachSoon">;
+  readonly ownership: Pick<Ownership, "owner">;
   /** Those that share the records, as their rows say; none of a program that has them to itself. */
   readonly nodes: () => Promise<readonly NodeRecord[]>;
-  /** Tells another node of a run that is its own to launch. */
-  readonly tell: (owner: string, runId: string) => void;
+  /** Tells the node at an address of a run that is its own to launch. */
+  readonly tell: (address: string, runId: string) => void;
   readonly clock: Pick<Clock, "nowMs">;
 }
 
@@ -58,10 +60,9 @@ export class DeployedRuns implements InstanceRuns<GatewayWrites> {
   }
 
   accepted(runId: string, place: Place | null): void {
-    const { launcher, tell } = this.#parts;
-    // One that is another's is left alone.
-    launcher.enqueue(runId);
-    if (place !== null) tell(place.owner, runId);
+    const { launcher, ownership, tell } = this.#parts;
+    if (place === null || place.owner === ownership.owner()) launcher.enqueue(runId);
+    else if (place.address !== null) tell(place.address, runId);
   }
 
   cancel(writes: GatewayWrites, runId: string): Promise<void> {

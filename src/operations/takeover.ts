@@ -20,7 +20,7 @@ export interface WorkOwners {
   owners(): Promise<readonly (string | null)[]>;
   /** Gives the work of `lost` to `owner`. */
   takeOver(lost: readonly (string | null)[], owner: string): Promise<void>;
-  /** Leaves the runs of `owner` that are not launched to whoever takes them over. */
+  /** Leaves the runs of `owner` that are not launched to others, who take them over. */
   leaveRuns(owner: string): Promise<void>;
 }
 

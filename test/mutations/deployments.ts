@@ -17,8 +17,8 @@ const looks = mutationsOf("src/deployments/controller.ts", ["src/deployments/con
 export const deploymentMutations: readonly Mutation[] = [
   places(
     "all instances are given to one node",
-    "return [left > 0 ? 0 : 1, ofVersion, here.length, -left];",
-    "return [left > 0 ? 0 : 1];",
+    "ofVersion.of(`${start.version} ${node}`), all.of(node), -left]",
+    "0]",
   ),
   places("instances are given to nodes without room", "left > 0 ? 0 : 1, ", ""),
   places("an instance is given to a node that takes nothing on", "node.isReady && hasAll", "hasAll"),

@@ -253,7 +253,12 @@ export class DeploymentWorld extends ProgramsWorld<DeploymentProgram> {
   places(): readonly Place[] {
     return this.random.chance(0.1)
       ? []
-      : ["a", "b", "c"].map((node) => ({ owner: `${node}/1`, node, room: this.random.below(4) }));
+      : ["a", "b", "c"].map((node) => ({
+          owner: `${node}/1`,
+          node,
+          address: null,
+          room: this.random.below(4),
+        }));
   }
 
   servicesOf(jobId: string): readonly ServiceView[] {
