@@ -14,6 +14,7 @@ import { loadTable } from "./load.ts";
 import { measureLogs } from "./logs.ts";
 import { measureProgram, startMeasured } from "./program.ts";
 import { measureSandboxes } from "./sandbox.ts";
+import { measureSandboxNetwork } from "./sandbox-network.ts";
 import { measureSchedules } from "./schedules.ts";
 import { measureSize } from "./size.ts";
 import { measureSlowDisk } from "./slow-disk.ts";
@@ -52,6 +53,7 @@ if (positionals.length === 0) {
   for (const [name, value] of await measureProgram(program, only)) figures.set(name, value);
   for (const [name, value] of await measureCommands(only)) figures.set(name, value);
   for (const [name, value] of await measureSandboxes(only)) figures.set(name, value);
+  for (const [name, value] of await measureSandboxNetwork(only)) figures.set(name, value);
   for (const [name, value] of await measureLogs(only)) figures.set(name, value);
   for (const [name, value] of await measureStalls(only)) figures.set(name, value);
   for (const [name, value] of await measureSlowDisk(only)) figures.set(name, value);

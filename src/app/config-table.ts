@@ -200,12 +200,6 @@ export const table = {
     fallback: () => false,
     parse: onOrOff,
   }),
-  sandboxEngine: setting<"bubblewrap">({
-    variable: "SVC_SANDBOX_ENGINE",
-    meaning: "What makes the sandboxes of commands.",
-    fallback: () => "bubblewrap",
-    parse: oneOf("bubblewrap"),
-  }),
   blueprintCatalog: setting<readonly string[]>({
     variable: "SVC_BLUEPRINT_CATALOG",
     meaning: "Colon-separated folders, each with blueprint folders (or an index.json).",

@@ -166,7 +166,6 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
   ],
   ["SVC_EXECUTOR_POOL_CAPACITIES", "executorPoolCapacities", {}, [["gpu=1, io=8,", { gpu: 1, io: 8 }]]],
   ["SVC_REQUIRE_SANDBOX", "requireSandbox", false, [["true", true]]],
-  ["SVC_SANDBOX_ENGINE", "sandboxEngine", "bubblewrap", [["bubblewrap", "bubblewrap"]]],
   [
     "SVC_BLUEPRINT_CATALOG",
     "blueprintCatalog",
@@ -313,7 +312,6 @@ const wrongTexts: Record<string, readonly string[]> = {
     "__proto__=1",
   ],
   SVC_REQUIRE_SANDBOX: ["yes"],
-  SVC_SANDBOX_ENGINE: ["runsc", "podman"],
   SVC_BLUEPRINT_CATALOG: [":", "/a:b\0"],
   SVC_BLUEPRINT_WEB_UI_PORT_START: ["0", "1023", "65536", "61000-61049"],
   SVC_BLUEPRINT_WEB_UI_PORT_END: ["0", "65536"],

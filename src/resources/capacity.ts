@@ -48,14 +48,14 @@ export class Capacity {
   async refuseUnsatisfiable({ nodes }: Graph): Promise<void> {
     if (this.#sandboxing.requireSandbox) refuseWithoutSandbox(nodes);
     const sandboxed = nodes.find(({ config }) => config.kind === "executor" && config.sandbox !== null);
-    if (sandboxed !== undefined) await this.#requireSandboxes(sandboxed);
     const asking = nodes.flatMap(({ nodeId, config }) =>
       config.kind === "executor" && config.demand !== null
         ? [{ ...config, nodeId, asked: config.demand }]
         : [],
     );
-    if (asking.length === 0) return;
-    const living = await this.#living();
+    if (sandboxed === undefined && asking.length === 0) return;
+    const living = (await this.#nodes.overview()).filter(isLiving);
+    if (sandboxed !== undefined) await this.#requireSandboxes(sandboxed, living);
     for (const { nodeId, asked, nodeLabels } of asking) {
       const machines = machinesFor(living, nodeLabels);
       if (machines.length > 0 && machines.every((machine) => lacks(machine, asked)))
@@ -63,12 +63,7 @@ export class Capacity {
     }
   }
 
-  async #living(): Promise<readonly NodeView[]> {
-    return (await this.#nodes.overview()).filter(isLiving);
-  }
-
-  async #requireSandboxes({ nodeId }: GraphNode): Promise<void> {
-    const living = await this.#living();
+  async #requireSandboxes({ nodeId }: GraphNode, living: readonly NodeView[]): Promise<void> {
     if (living.some(({ labels }) => Object.hasOwn(labels, SANDBOX_LABEL))) return;
     const refusal = (await this.#sandboxing.sandboxRefusal()) ?? "it was started before they could be had.";
     const where =

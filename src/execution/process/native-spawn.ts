@@ -95,7 +95,7 @@ export class NativeSpawn {
     libc.posix_spawnattr_setsigdefault(this.#attributes, Buffer.alloc(SIGNAL_SET_BYTES, 0xff));
     libc.posix_spawnattr_setsigmask(this.#attributes, Buffer.alloc(SIGNAL_SET_BYTES));
     libc.posix_spawnattr_setflags(this.#attributes, SETSID | SETSIGDEF | SETSIGMASK);
-    // What whoever started the runtime had open is not for workers.
+    // What the runtime was given open when it started is not for workers.
     for (const fd of readdirSync("/proc/self/fd").map(Number))
       if (fd > 2) libc.fcntl(fd, F_SETFD, FD_CLOEXEC);
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n);
