@@ -110,9 +110,6 @@ export async function openCore(
     );
   }
   const { databaseUrl, databaseIsPooled } = config;
-  const sandboxes = new Sandboxes(home.path, new SandboxNetworks({ clock: systemClock, log: engineLog }));
-  // It starts a sandbox, which takes as long as opening the store.
-  const sandboxLabels = sandboxes.labels();
   const opened = await openStore({
     ...options,
     home: home.path,
@@ -122,6 +119,9 @@ export async function openCore(
     log: engineLog,
   });
   undo.defer(() => opened.close());
+  const sandboxes = new Sandboxes(home.path, new SandboxNetworks({ clock: systemClock, log: engineLog }));
+  // It starts a sandbox, meanwhile; and writes into the home, which nothing does before the store is found fit.
+  const sandboxLabels = sandboxes.labels();
   const { database } = opened;
   mkdirSync(join(home.path, "runs"), { recursive: true, mode: 0o700 });
   const keys = await openSecretKey({
