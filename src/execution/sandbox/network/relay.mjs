@@ -51,13 +51,17 @@ function problemOf(host) {
     let answer = "";
     const settle = (problem) => {
       proxy.destroy();
-      resolve(problem === null ? null : `${host} cannot be reached: ${problem}`);
+      resolve(problem);
     };
-    proxy.on("timeout", () => settle("no answer"));
-    proxy.on("error", ({ message }) => settle(message));
-    proxy.on("end", () =>
-      settle(answer.split("\r\n\r\n")[1]?.trim().split("\n")[0] || "the proxy has closed the connection"),
-    );
+    const lost = (why) => settle(`${host} cannot be reached: ${why}`);
+    proxy.on("timeout", () => lost("no answer"));
+    proxy.on("error", ({ message }) => lost(message));
+    // The proxy says which host it is about.
+    proxy.on("end", () => {
+      const [, said = ""] = answer.split("\r\n\r\n");
+      if (said === "") lost("the proxy has closed the connection");
+      else settle(said.split("\n", 1)[0]);
+    });
     proxy.on("data", (chunk) => {
       answer += chunk;
       if (/^HTTP\/1\.1 200 /.test(answer)) settle(null);
