@@ -77,6 +77,7 @@ const shownElsewhere: Readonly<
   "sandbox.not_made": sandboxes,
   "sandbox.policy_invalid": sandboxes,
   "sandbox.policy_unmet": sandboxes,
+  "sandbox.network_unreachable": { ...sandboxes, test: "src/execution/sandbox/network.test.ts" },
   "preparation.folder_failed": accepted,
   "preparation.input_invalid": accepted,
   "preparation.requirement_unmet": accepted,

@@ -22,6 +22,11 @@ export const sandboxMutations: readonly Mutation[] = [
     "LOOPBACK",
   ),
   relay("a command is started although its network is not there", '[ "$said" = ready ] ||', "true ||"),
+  relay(
+    "an unreachable host is blamed on the command",
+    "exitCode === NO_NETWORK_EXIT && stderr.startsWith(NO_NETWORK)",
+    "false",
+  ),
   command("system calls are not filtered", '"--seccomp", "9", ', ""),
   command("the network is the machine's", ', "--unshare-net"', ""),
   command("files may be added to the root and /dev", ', "--remount-ro", "/dev", "--remount-ro", "/"', ""),

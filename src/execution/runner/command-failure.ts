@@ -126,6 +126,12 @@ export function failureOfSandbox(stderr: string): AttemptFailure {
   return new AttemptFailure("sandbox.not_made", `The sandbox could not be made.${lastLineOf(stderr)}`);
 }
 
+/** The failure of a command that was not started, because what its sandbox is to reach cannot be reached. */
+export function failureOfNetwork(stderr: string): AttemptFailure {
+  const said = stderr.trim() || "The sandbox has no network.";
+  return new AttemptFailure("sandbox.network_unreachable", said);
+}
+
 /** The failure of a command of which nobody knows whether it was started. */
 export function failureOfLostStart(): AttemptFailure {
   return new AttemptFailure(

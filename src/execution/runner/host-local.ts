@@ -55,7 +55,6 @@ import {
   failureOfEnd,
   failureOfLoss,
   failureOfLostStart,
-  failureOfSandbox,
   failureOfSpawn,
 } from "./command-failure.ts";
 import type { PayloadOf } from "./paths.ts";
@@ -209,8 +208,10 @@ export class HostLocalRunner {
     control.responses.close();
     output.flush();
     if (exit === null && !worker.askedToEnd) throw failureOfLoss();
-    if (exit?.exitCode && around.sandbox?.wasMade() === false && !worker.askedToEnd)
-      throw failureOfSandbox(redactor.text(output.carried().stderr));
+    if (exit?.exitCode && !worker.askedToEnd) {
+      const failure = around.sandbox?.failureOf(exit.exitCode, output.carried().stderr) ?? null;
+      if (failure !== null) throw failure;
+    }
     const { exitCode, signal, usage, memory } = exit ?? killed;
     const command: CommandResult = {
       exitCode,

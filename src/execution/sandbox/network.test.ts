@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, describe, test } from "node:test";
-import { commandOf, executorConfig, RunnerFixture } from "../../../test/support/execution.ts";
+import { commandOf, executorConfig, failedWith, RunnerFixture } from "../../../test/support/execution.ts";
 import { noSandboxes, sandboxed } from "../../../test/support/sandboxes.ts";
 import type { JsonObject } from "../../engine/json.ts";
 
@@ -85,9 +85,10 @@ curl -sS http://${allowed}/curl`;
   test("is not started when a host that is to be checked cannot be reached", async () => {
     const network = { allow: [allowed, "127.0.0.1:1"], check: true };
     const outcome = await run(["echo", "started"], network, "checked");
-    const { exitCode, stdout, stderr } = commandOf(outcome);
-    assert.deepEqual([exitCode, stdout], [125, ""]);
-    assert.match(stderr, /^The sandbox has no network: 127\.0\.0\.1:1 cannot be reached: (?!127)/);
+    const message = failedWith(outcome, "sandbox.network_unreachable");
+    assert.match(message, /^The sandbox has no network: 127\.0\.0\.1:1 cannot be reached: (?!127)/);
+    const own = await run(["sh", "-c", "exit 125"], { allow: [allowed] }, "own");
+    failedWith(own, "executor.exit_nonzero");
   });
 
   test("is not made for what only looks like an address", async () => {

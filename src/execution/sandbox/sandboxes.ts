@@ -14,6 +14,7 @@ import type { TaskStart } from "../../engine/task-port.ts";
 import { madeOnce } from "../../lib/async.ts";
 import { AttemptFailure, type AttemptReport } from "../runner/attempt.ts";
 import type { Places } from "../runner/attempt-places.ts";
+import { failureOfNetwork, failureOfSandbox } from "../runner/command-failure.ts";
 import type { WorkerPlaces } from "../runner/worker-contract.ts";
 import {
   type MemoryFile,
@@ -34,6 +35,7 @@ import {
   type Words,
   workerMounts,
 } from "./mounts.ts";
+import { saysNoNetwork } from "./network/relay-words.ts";
 import type { SandboxNetworks } from "./network/sandbox-networks.ts";
 import { openNetwork } from "./network.ts";
 import { giveTo, userOf } from "./ownership.ts";
@@ -72,8 +74,8 @@ export interface Sandbox extends AsyncDisposable {
     command: { readonly file: string; readonly args: Words },
     env: Readonly<Record<string, string>>,
   ): StartedInside;
-  /** After the end: whether the worker was ever started, so that the exit code is its own. */
-  wasMade(): boolean;
+  /** After the end: why the worker was never started; null when the exit code is its own. */
+  failureOf(exitCode: number, stderr: string): AttemptFailure | null;
 }
 
 export class Sandboxes {
@@ -164,7 +166,10 @@ export class Sandboxes {
         const words = sandboxCommand({ ...given, ...files, workdir: places.workdir, command: started });
         return { ...words, cwd: "/", env: outsideEnvironment };
       },
-      wasMade: () => status !== null && wasMade(status),
+      failureOf: (exitCode, stderr) => {
+        if (status === null || !wasMade(status)) return failureOfSandbox(stderr);
+        return network !== null && saysNoNetwork(exitCode, stderr) ? failureOfNetwork(stderr) : null;
+      },
       [Symbol.asyncDispose]: () => open.disposeAsync(),
     };
   }

@@ -24,8 +24,14 @@ export function proxyVariables(allow: readonly string[]): Readonly<Record<string
   return { ...names, ...Object.fromEntries(lower), NODE_USE_ENV_PROXY: "1" };
 }
 
-/** The code with which a command "ends" whose network is not there, or whose hosts cannot be reached. */
+/** The code with which a command "ends" whose network is not there, or whose hosts cannot be reached, and what it "says" then. */
 export const NO_NETWORK_EXIT = 125;
+const NO_NETWORK = "The sandbox has no network: ";
+
+/** Whether that is how a command has ended. One that pretends it gets no more than the blame on its network. */
+export function saysNoNetwork(exitCode: number, stderr: string): boolean {
+  return exitCode === NO_NETWORK_EXIT && stderr.startsWith(NO_NETWORK);
+}
 
 /** Where things are inside. */
 export interface RelayPlaces {
@@ -53,7 +59,7 @@ export function withRelay(
     `(${words} </dev/null >/tmp/.relay 2>/dev/null &)`,
     "IFS= read -r said </tmp/.relay",
     "rm -f /tmp/.relay",
-    `[ "$said" = ready ] || { echo "The sandbox has no network: \${said:-the relay did not start.}" >&2; exit ${NO_NETWORK_EXIT}; }`,
+    `[ "$said" = ready ] || { echo "${NO_NETWORK}\${said:-the relay did not start.}" >&2; exit ${NO_NETWORK_EXIT}; }`,
     'exec "$@"',
   ].join("\n");
   return { file: "/bin/sh", args: ["-c", script, "troupe", file, ...args] };
