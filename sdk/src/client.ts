@@ -11,6 +11,7 @@ import { OperationsResource } from "./operations.ts";
 import { RunsResource } from "./runs.ts";
 import { SchedulesResource } from "./schedules.ts";
 import { ServicesResource } from "./services.ts";
+import { SessionsResource } from "./sessions.ts";
 import { SystemResource } from "./system.ts";
 import { openTransport, type TroupeClientOptions } from "./transport.ts";
 import { TriggerEventsResource } from "./trigger-events.ts";
@@ -32,6 +33,7 @@ export class TroupeClient {
   readonly runs: RunsResource;
   readonly schedules: SchedulesResource;
   readonly services: ServicesResource;
+  readonly sessions: SessionsResource;
   readonly system: SystemResource;
 
   constructor(options: TroupeClientOptions) {
@@ -46,6 +48,7 @@ export class TroupeClient {
     this.blueprints = new BlueprintsResource(transport, this.runs);
     this.schedules = new SchedulesResource(transport);
     this.services = new ServicesResource(transport);
+    this.sessions = new SessionsResource(transport);
     this.system = new SystemResource(transport);
   }
 }

@@ -1470,6 +1470,17 @@ export type Metrics = {
   };
 };
 
+export type NewSession = {
+  /** link: for the console, good once within a minute. share: for one run. */
+  readonly kind: "link" | "share";
+
+  /** The run that a share shows. */
+  readonly run_id?: string | undefined;
+
+  /** How long a share is good. */
+  readonly days?: number | undefined;
+};
+
 /** A program with its machine. Several share a database as a cluster. */
 export type Node = {
   /** Kept in its SVC_HOME. */
@@ -2519,6 +2530,43 @@ export type ServicePage = {
   readonly unreachable_nodes: readonly string[];
 };
 
+/** A session of a browser, or a link that opens one. */
+export type Session = {
+  readonly session_id: string;
+
+  /**
+   * session: a browser that has signed in. link: signs a browser in, once. share: shows one run to
+   * whoever has it.
+   */
+  readonly kind: "session" | "link" | "share";
+
+  /** The one run that it shows; null: everything. */
+  readonly run_id: string | null;
+
+  /** The share that opened the session. */
+  readonly opened_by: string | null;
+
+  /** When it was made. */
+  readonly created_at: string;
+
+  /** When it ends; a session that is used, later. */
+  readonly expires_at: string;
+
+  /**
+   * Of a new link or share: what to open, on this gateway. Shown once: a repeated request is answered
+   * without it.
+   */
+  readonly path?: string | undefined;
+};
+
+/** A page of sessions and links that are good, newest first. */
+export type SessionPage = {
+  readonly items: readonly Session[];
+
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
+  readonly next_page_token: string | null;
+};
+
 export type SetMaintenance = {
   /** Whether the node is to stay without work, also when its program starts again. */
   readonly enabled: boolean;
@@ -2547,6 +2595,41 @@ export type SetResourceLimits = {
     /** The GPUs of each machine that commands may have; none: []. */
     readonly gpu_indices?: readonly number[] | null | undefined;
   };
+};
+
+export type SignIn = {
+  /** The API token. */
+  readonly token?: string | undefined;
+
+  /** The end of a link, behind #link=. */
+  readonly link?: string | undefined;
+
+  /** The end of a link to a run, behind #share=. */
+  readonly share?: string | undefined;
+};
+
+/** Whether a browser has to sign in. */
+export type SignInState = {
+  /** Whether the gateway asks for a sign-in. */
+  readonly needs_token: boolean;
+
+  /** Whether this request would be let in. */
+  readonly signed_in: boolean;
+
+  /** The one run that the session shows; null: everything. */
+  readonly run_id: string | null;
+};
+
+/** A new session. Its first secret is in an HttpOnly cookie. */
+export type SignedIn = {
+  /** The session's second key: every request sends it as X-Console-Key, beside the cookie. */
+  readonly key: string;
+
+  /** When the session ends unless it is used. */
+  readonly expires_at: string;
+
+  /** The one run that the session shows; null: everything. */
+  readonly run_id: string | null;
 };
 
 /** What became of each item. */
@@ -2615,6 +2698,17 @@ export type SystemSummary = {
 
   /** Counting stops here: a count of this means so many or more. */
   readonly count_max: number;
+};
+
+/** A ticket. */
+export type Ticket = {
+  /** The path with a ticket: may be read once, within a minute. */
+  readonly url: string;
+};
+
+export type TicketRequest = {
+  /** What is to be read, with its query. */
+  readonly path: string;
 };
 
 /** A page of timeline records, oldest first. */
@@ -3028,6 +3122,8 @@ export const problemCodes = [
   "blueprint_not_found",
   /** No operation has this id, or it was removed with age; list the operations. */
   "operation_not_found",
+  /** No session or link has this id, or it has ended; list the sessions. */
+  "session_not_found",
   /** No deployment has this id, or it was removed; list the deployments. */
   "deployment_not_found",
   /** No schedule has this id, or it was removed; list the schedules. */
@@ -3355,6 +3451,21 @@ export interface Operations {
    */
   readonly createSchedule: { readonly request: { readonly body: CreateSchedule }; readonly answer: Schedule };
 
+  /**
+   * Make a link (POST /api/v1/sessions)
+   *
+   * A link signs a browser in to the console, once, within a minute. A share shows one run to whoever
+   * has it, and nothing else: reading alone.
+   */
+  readonly createSession: { readonly request: { readonly body: NewSession }; readonly answer: Session };
+
+  /**
+   * Get an address that may be read once (POST /console/tickets)
+   *
+   * For what a browser asks for by itself, such as a download: it sends no key with that.
+   */
+  readonly createTicket: { readonly request: { readonly body: TicketRequest }; readonly answer: Ticket };
+
   /** Delete a bundle that no job uses (DELETE /api/v1/bundles/{bundle_id}) */
   readonly deleteBundle: {
     readonly request: {
@@ -3463,6 +3574,21 @@ export interface Operations {
    * answered.
    */
   readonly emitEvent: { readonly request: { readonly body: EmitEvent }; readonly answer: TriggerEvent };
+
+  /**
+   * End a session or a link (DELETE /api/v1/sessions/{session_id})
+   *
+   * With a share, the sessions end that it has opened. Other gateways notice within five seconds.
+   */
+  readonly endSession: {
+    readonly request: {
+      readonly path: {
+        /** The session's id. */
+        readonly session_id: string;
+      };
+    };
+    readonly answer: undefined;
+  };
 
   /** Stop a rollout as failed (POST /api/v1/deployments/{deployment_id}/fail) */
   readonly failDeployment: {
@@ -3797,6 +3923,9 @@ export interface Operations {
     };
     readonly answer: Schedule;
   };
+
+  /** Ask whether a browser has to sign in (GET /console/session) */
+  readonly getSignIn: { readonly request: Nothing; readonly answer: SignInState };
 
   /** See the cluster in a few numbers (GET /api/v1/system/summary) */
   readonly getSystemSummary: { readonly request: Nothing; readonly answer: SystemSummary };
@@ -4492,6 +4621,31 @@ export interface Operations {
     readonly answer: ServicePage;
   };
 
+  /** List sessions and links (GET /api/v1/sessions) */
+  readonly listSessions: {
+    readonly request: {
+      readonly query?:
+        | {
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+
+            /** Only of this kind. */
+            readonly kind?: "session" | "link" | "share" | undefined;
+
+            /** Only those that show this run alone. */
+            readonly run_id?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: SessionPage;
+  };
+
   /**
    * Pause a rollout (POST /api/v1/deployments/{deployment_id}/pause)
    *
@@ -4776,6 +4930,17 @@ export interface Operations {
     };
     readonly answer: Resource;
   };
+
+  /**
+   * Sign a browser in (POST /console/session)
+   *
+   * With the API token, with a link, or with a share. Gives a cookie and a key: a request needs both.
+   * The session ends twelve hours after its last use, or with a change of SVC_API_TOKEN.
+   */
+  readonly signIn: { readonly request: { readonly body: SignIn }; readonly answer: SignedIn };
+
+  /** Sign a browser out (DELETE /console/session) */
+  readonly signOut: { readonly request: Nothing; readonly answer: undefined };
 
   /**
    * Follow a deployment (GET /api/v1/deployments/{deployment_id}/events/stream)
@@ -5074,6 +5239,8 @@ export const operations = {
     takesKey: true,
   },
   createSchedule: { method: "POST", path: "/api/v1/schedules", body: "json", answer: "json", takesKey: true },
+  createSession: { method: "POST", path: "/api/v1/sessions", body: "json", answer: "json", takesKey: true },
+  createTicket: { method: "POST", path: "/console/tickets", body: "json", answer: "json", takesKey: false },
   deleteBundle: {
     method: "DELETE",
     path: "/api/v1/bundles/{bundle_id}",
@@ -5117,6 +5284,13 @@ export const operations = {
     takesKey: false,
   },
   emitEvent: { method: "POST", path: "/api/v1/events", body: "json", answer: "json", takesKey: true },
+  endSession: {
+    method: "DELETE",
+    path: "/api/v1/sessions/{session_id}",
+    body: "none",
+    answer: "none",
+    takesKey: false,
+  },
   failDeployment: {
     method: "POST",
     path: "/api/v1/deployments/{deployment_id}/fail",
@@ -5250,6 +5424,7 @@ export const operations = {
     answer: "json",
     takesKey: false,
   },
+  getSignIn: { method: "GET", path: "/console/session", body: "none", answer: "json", takesKey: false },
   getSystemSummary: {
     method: "GET",
     path: "/api/v1/system/summary",
@@ -5383,6 +5558,7 @@ export const operations = {
   listRuns: { method: "GET", path: "/api/v1/runs", body: "none", answer: "json", takesKey: false },
   listSchedules: { method: "GET", path: "/api/v1/schedules", body: "none", answer: "json", takesKey: false },
   listServices: { method: "GET", path: "/api/v1/services", body: "none", answer: "json", takesKey: false },
+  listSessions: { method: "GET", path: "/api/v1/sessions", body: "none", answer: "json", takesKey: false },
   pauseDeployment: {
     method: "POST",
     path: "/api/v1/deployments/{deployment_id}/pause",
@@ -5503,6 +5679,8 @@ export const operations = {
     answer: "json",
     takesKey: false,
   },
+  signIn: { method: "POST", path: "/console/session", body: "json", answer: "json", takesKey: false },
+  signOut: { method: "DELETE", path: "/console/session", body: "none", answer: "none", takesKey: false },
   streamDeploymentEvents: {
     method: "GET",
     path: "/api/v1/deployments/{deployment_id}/events/stream",

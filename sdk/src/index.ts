@@ -23,6 +23,7 @@ export {
 } from "./runtime.ts";
 export type { SchedulesResource } from "./schedules.ts";
 export type { ServicesResource } from "./services.ts";
+export type { SessionsResource } from "./sessions.ts";
 export { readServerSentEvents, type ServerSentEvent } from "./sse.ts";
 export type { SystemResource } from "./system.ts";
 export {

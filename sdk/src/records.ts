@@ -155,6 +155,12 @@ export interface OperationEvent {
   readonly payload: Operation["progress"] & Partial<Pick<Operation, "result" | "error">>;
 }
 
+/** A session of a browser, or a link that opens one. */
+export type Session = ItemOf<"listSessions">;
+export type SessionsQuery = QueryOf<"listSessions">;
+export type NewSession = BodyOf<"createSession">;
+export type SignInState = AnswerOf<"getSignIn">;
+
 /** A long-lived process that an open run offers. */
 export type Service = ItemOf<"listServices">;
 export type ServicePage = AnswerOf<"listServices">;

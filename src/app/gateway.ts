@@ -5,6 +5,7 @@ import { DeploymentController } from "../deployments/controller.ts";
 import { Deployments } from "../deployments/deployments.ts";
 import { IDEMPOTENCY_MS, IdempotentRequests } from "../http/core/idempotency.ts";
 import { Paging } from "../http/core/paging.ts";
+import { Tickets } from "../http/core/tickets.ts";
 import { Acceptance } from "../launch/acceptance.ts";
 import { BlueprintLaunches } from "../launch/blueprint-launches.ts";
 import { Definitions } from "../launch/definitions.ts";
@@ -27,6 +28,7 @@ import { Scheduler } from "../schedules/scheduler.ts";
 import { Schedules } from "../schedules/schedules.ts";
 import { TriggerEvents } from "../schedules/trigger-events.ts";
 import { Webhooks } from "../schedules/webhooks.ts";
+import { Sessions } from "../security/sessions.ts";
 import { sqlRecordCounter } from "../store/sql/definitions.ts";
 import { sqlWorkOwners } from "../store/sql/work-owners.ts";
 import { openBlueprints } from "./blueprints.ts";
@@ -243,6 +245,14 @@ export function openGateway(
     deploymentCounts,
     scheduleTargets: scheduledRuns,
     idempotency: new IdempotentRequests({ records, nowMs: clock.nowMs }),
+    sessions: new Sessions({
+      records,
+      key: core.key.derive("sessions"),
+      apiTokens: config.apiTokens,
+      nowMs: clock.nowMs,
+      newId,
+    }),
+    tickets: new Tickets({ key: core.key.derive("tickets"), nowMs: clock.nowMs }),
     paging: new Paging({ key: core.key.derive("page tokens"), nowMs: clock.nowMs }),
     /** To be called when another program was lost, or this one has a new name. */
     programLost: () => takeover.lost(),

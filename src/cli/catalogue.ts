@@ -1,6 +1,7 @@
 // Every command of `troupe`: its words, its options, its help. The code of a command is loaded when it runs.
 
 import { blueprintEntries } from "./catalogue-blueprints.ts";
+import { console as consoleCommands } from "./catalogue-console.ts";
 import { deploy, deployments } from "./catalogue-deployments.ts";
 import { node } from "./catalogue-nodes.ts";
 import { command, help, json, option } from "./catalogue-options.ts";
@@ -153,7 +154,16 @@ export const sections: readonly CatalogueSection[] = [
   { title: "Serve", entries: serving },
   {
     title: "Work with the gateway",
-    entries: [...runEntries, schedules, deploy, deployments, ...blueprintEntries, node, resource],
+    entries: [
+      ...runEntries,
+      schedules,
+      deploy,
+      deployments,
+      ...blueprintEntries,
+      consoleCommands,
+      node,
+      resource,
+    ],
   },
   { title: "Work with the runtime API", entries: runtimeEntries },
   { title: "On this machine", entries: local },

@@ -23,6 +23,7 @@ import type { Page } from "../lib/page.ts";
 import type { OperationWrites } from "../operations/records.ts";
 import type { EventRecords, EventWrites } from "../schedules/event-records.ts";
 import type { ScheduleRecords, ScheduleWrites } from "../schedules/records.ts";
+import type { SessionReads, SessionWrites } from "../security/session-records.ts";
 import type { PortWrites } from "../web/records.ts";
 
 export type JobSource =
@@ -193,6 +194,7 @@ export interface GatewayRecords extends ScheduleRecords {
   write<T>(work: (writes: GatewayWrites) => Promise<T>): Promise<T>;
   readonly events: EventRecords;
   readonly deployments: DeploymentRecords;
+  readonly sessions: SessionReads;
 
   /** Null when there is none, or it was deleted. */
   job(jobId: string): Promise<JobView | null>;
@@ -250,6 +252,7 @@ export interface GatewayWrites extends Pick<GatewayRecords, "job" | "run"> {
   readonly schedules: ScheduleWrites;
   readonly events: EventWrites;
   readonly deployments: DeploymentWrites;
+  readonly sessions: SessionWrites;
 
   /** Does a part of the work that may fail alone: one that throws leaves nothing, and the others continue. */
   apart<T>(work: () => Promise<T>): Promise<T>;

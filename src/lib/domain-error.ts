@@ -16,6 +16,7 @@ export type DomainErrorCode =
   | "artifact_not_found"
   | "blueprint_not_found"
   | "operation_not_found"
+  | "session_not_found"
   | "schedule_not_found"
   | "deployment_not_found"
   | "volume_not_found"

@@ -393,6 +393,23 @@ test("a session with a blueprint, from the catalog to its removal, is as the doc
   await judged("POST", "/blueprints/none/removals", { body: {} });
 });
 
+test("what a browser asks for that needs no sign-in is as the document says", async () => {
+  await judged("GET", "/sessions");
+  await judged("GET", "/sessions?kind=x");
+  await judged("POST", "/sessions", { body: { kind: "link" } });
+  await judged("DELETE", "/sessions/none");
+  const root = { ...program, api: program.url };
+  for (const [method, path, body] of [
+    ["GET", "/console/session", undefined],
+    ["POST", "/console/session", { token: "none" }],
+    ["POST", "/console/session", { token: 7 }],
+    ["DELETE", "/console/session", undefined],
+    ["POST", "/console/tickets", { path: "/api/v1/runs" }],
+  ] as const) {
+    judge.check(method, path, await ask(root, method, path, body === undefined ? {} : { body }));
+  }
+});
+
 test("these sessions have met every operation that the document has", async () => {
   const { paths } = await openApiOf(program);
   const met = new Set([...judge.seen].map((what) => what.split(" ")[0]));

@@ -92,6 +92,7 @@ test(
     await blueprints();
     await schedules(held);
     await deployments();
+    await browsers();
     await conventions(held);
     await system();
     const runtimeJobIds = rowsOf(program.home, "SELECT runtime_job_id FROM runs").map((row) =>
@@ -197,6 +198,16 @@ async function blueprints(): Promise<void> {
     await say("POST", `${blueprint}/removals`, { body: { dry_run: true } });
   }
   for (const list of ["blueprints", "operations"]) await say("GET", `/api/v1/${list}`);
+}
+
+async function browsers(): Promise<void> {
+  await say("GET", "/console/session");
+  await say("POST", "/console/session", { body: { token: "none" } });
+  await say("DELETE", "/console/session");
+  await say("POST", "/console/tickets", { body: { path: "/api/v1/runs" } });
+  await say("POST", "/api/v1/sessions", { body: { kind: "link" } });
+  await say("GET", "/api/v1/sessions");
+  await say("DELETE", "/api/v1/sessions/none");
 }
 
 async function schedules(jobId: string): Promise<void> {

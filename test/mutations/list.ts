@@ -23,6 +23,7 @@ import { resourceMutations } from "./resources.ts";
 import { sandboxMutations } from "./sandbox.ts";
 import { scheduleMutations } from "./schedules.ts";
 import { serviceMutations } from "./services.ts";
+import { sessionMutations } from "./sessions.ts";
 import { sharedWorkMutations } from "./shared-work.ts";
 import { simulatedGatewayMutations } from "./simulated-gateway.ts";
 import { storeMutations } from "./store.ts";
@@ -46,6 +47,7 @@ export const mutations: readonly Mutation[] = [
   ...doorMutations,
   ...launchMutations,
   ...httpMutations,
+  ...sessionMutations,
   ...bundleMutations,
   ...blueprintMutations,
   ...backupMutations,

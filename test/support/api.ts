@@ -31,6 +31,8 @@ export async function startApp(
   const conventions = gatewayConventions({
     apiTokens: [],
     runTokens: new RunTokens(Buffer.alloc(32)),
+    sessions: { find: async () => ({ kind: "none" }) },
+    tickets: { take: () => null },
     boundHost: "127.0.0.1",
     allowedHosts: [],
     corsOrigins: [],

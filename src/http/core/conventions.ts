@@ -8,21 +8,25 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
+import type { Sessions, Shown } from "../../security/sessions.ts";
 import { ANONYMOUS, authenticator, crossSiteBasic } from "./auth.ts";
 import { acceptJson } from "./json-body.ts";
 import { hasTwoHosts, isUnsafe, OriginPolicy, type OriginSettings } from "./origin-policy.ts";
 import { answerBrokenRequest, answerConnect, badUrl } from "./outside-routes.ts";
+import { pathOf } from "./path-of.ts";
 import { PROBLEM_TYPE, Problem, problemText } from "./problem.ts";
 import { answerProblems, sendProblem } from "./problem-answers.ts";
 import { callerOf, RateLimit } from "./rate-limit.ts";
 import { continueWhenAllowed } from "./read-rest.ts";
 import { openedByKey } from "./run-key.ts";
 import type { RunTokens } from "./run-token.ts";
+import { admitSession, sessionShown } from "./session-door.ts";
 import { validateStrictly } from "./strict-validation.ts";
+import type { Tickets } from "./tickets.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
-    /** The caller: `anonymous`, `token`, or `run:` and the id of the run whose token was sent. */
+    /** The caller: `anonymous`, `token`, `run:` and the id of the run whose token was sent, or `share:` and a share's. */
     principal: string;
   }
 }
@@ -32,6 +36,9 @@ export interface ConventionSettings extends Omit<OriginSettings, "hasToken"> {
   readonly apiTokens: readonly string[];
   /** The tokens for reading single runs. */
   readonly runTokens: RunTokens;
+  /** Of browsers. */
+  readonly sessions: Pick<Sessions, "find">;
+  readonly tickets: Pick<Tickets, "take">;
   /** For each principal or client address; 0: no limit. */
   readonly requestsPerMinuteMax: number;
   /** Wall time in ms since 1970. */
@@ -55,8 +62,11 @@ type ServerOptions = Required<
 };
 
 const OPEN_PATH = "/api/v1/health";
-const OPEN_FOLDER = "/schemas/";
+const openFolders: readonly string[] = ["/schemas/", "/console/"];
 const WEBHOOKS = "/hooks/";
+const CONSOLE = "/console";
+/** Where browsers sign in. */
+const SIGN_IN = "/console/session";
 const URL_CHARS_MAX = 8192;
 
 /**
@@ -143,14 +153,20 @@ function requestIds(processId: string): (request: Pick<IncomingMessage, "headers
 class Admission {
   readonly #access: ReturnType<typeof authenticator>;
   readonly #runTokens: RunTokens;
+  readonly #sessions: Pick<Sessions, "find">;
+  readonly #tickets: Pick<Tickets, "take">;
+  readonly #hasToken: boolean;
   readonly #origins: OriginPolicy;
   readonly #rate: RateLimit | null;
 
   constructor(settings: ConventionSettings) {
-    const { apiTokens, runTokens, requestsPerMinuteMax, nowMs } = settings;
+    const { apiTokens, runTokens, sessions, tickets, requestsPerMinuteMax, nowMs } = settings;
     this.#access = authenticator(apiTokens, runTokens);
     this.#runTokens = runTokens;
-    this.#origins = new OriginPolicy({ ...settings, hasToken: apiTokens.length > 0 });
+    this.#sessions = sessions;
+    this.#tickets = tickets;
+    this.#hasToken = apiTokens.length > 0;
+    this.#origins = new OriginPolicy({ ...settings, hasToken: this.#hasToken });
     this.#rate =
       requestsPerMinuteMax === 0 ? null : new RateLimit({ perMinute: requestsPerMinuteMax, nowMs });
   }
@@ -176,24 +192,53 @@ class Admission {
     }
     const problem = refused ?? this.#refuse(request);
     if (problem === null) done();
-    else done(problem);
+    else if (problem instanceof Problem) done(problem);
+    else problem.then((found) => (found === null ? done() : done(found)), done);
   }
 
-  #refuse(request: FastifyRequest): Problem | null {
+  #refuse(request: FastifyRequest): Problem | null | Promise<Problem | null> {
     if (isOpen(request)) return null;
-    return isWebhook(request) ? this.#limit(ANONYMOUS, request) : this.#admit(request);
+    if (isWebhook(request)) return this.#limit(ANONYMOUS, request);
+    if (isSignIn(request)) return this.#limit(ANONYMOUS, request) ?? this.#origins.refuseChange(request.raw);
+    const holder = this.#takeTicket(request);
+    if (holder !== null) return this.#enter(request, holder);
+    const shown = this.#hasToken ? sessionShown(request.raw) : null;
+    return shown === null ? this.#admit(request) : this.#admitSession(request, shown);
+  }
+
+  /** @returns the principal that the ticket in the address was given to; null without a good one */
+  #takeTicket({ method, raw: { url = "" }, query }: FastifyRequest): string | null {
+    const holder = method === "GET" && url.includes("ticket=") ? this.#tickets.take(url) : null;
+    // To the route it is no parameter.
+    if (holder !== null) delete (query as { ticket?: string }).ticket;
+    return holder;
+  }
+
+  async #admitSession(request: FastifyRequest, shown: Shown): Promise<Problem | null> {
+    const principal = await admitSession(this.#sessions, request.raw, shown);
+    if (!(principal instanceof Problem)) return this.#enter(request, principal);
+    // The browser may have a run's key, too.
+    return this.#access(request.raw).kind === "granted"
+      ? this.#admit(request)
+      : (this.#limit(ANONYMOUS, request) ?? principal);
+  }
+
+  /** Lets the request of a known caller in, unless there are too many of them, or a page of another site sent it. */
+  #enter(request: FastifyRequest, principal: string): Problem | null {
+    const { method, raw } = request;
+    request.principal = principal;
+    const limited = this.#limit(principal, request);
+    if (limited !== null) return limited;
+    return isUnsafe(method) ? this.#origins.refuseChange(raw) : this.#origins.refuseRead(raw);
   }
 
   #admit(request: FastifyRequest): Problem | null {
     const { method, raw } = request;
     const access = this.#access(raw);
-    const principal = access.kind === "granted" ? access.principal : ANONYMOUS;
-    const limited = this.#limit(principal, request);
-    if (limited !== null) return limited;
-    if (access.kind === "refused") return access.problem;
-    request.principal = principal;
-    if (!isUnsafe(method)) return this.#origins.refuseRead(raw);
-    return this.#origins.refuseChange(raw) ?? (access.isBasic ? crossSiteBasic(raw.headers) : null);
+    if (access.kind === "refused") return this.#limit(ANONYMOUS, request) ?? access.problem;
+    const problem = this.#enter(request, access.principal);
+    if (problem !== null || !isUnsafe(method)) return problem;
+    return access.isBasic ? crossSiteBasic(raw.headers) : null;
   }
 
   #limit(principal: string, request: FastifyRequest): Problem | null {
@@ -226,11 +271,19 @@ function refuseShape({ raw }: FastifyRequest): Problem | null {
   return null;
 }
 
-/** Health and the schemas for editors need no token and do not count against the rate limit; only these exact paths. */
+/**
+ * Health, the schemas for editors and the console's files need no token and do not count against the rate limit; only these
+ * exact paths.
+ */
 function isOpen({ method, raw: { url = "" } }: FastifyRequest): boolean {
   if (method !== "GET" && method !== "HEAD") return false;
-  return url === OPEN_PATH || url.startsWith(`${OPEN_PATH}?`) || url.startsWith(OPEN_FOLDER);
+  const path = pathOf(url);
+  return path === OPEN_PATH || path === CONSOLE || openFolders.some((folder) => path.startsWith(folder));
 }
+
+/** The exchange of a token or a link for a session. */
+const isSignIn = ({ method, raw: { url = "" } }: FastifyRequest): boolean =>
+  method === "POST" && pathOf(url) === SIGN_IN;
 
 /** What another program sends, which its signature admits (src/http/resources/webhook-requests.ts), and no page of a browser. */
 const isWebhook = ({ method, raw: { url = "" } }: FastifyRequest): boolean =>

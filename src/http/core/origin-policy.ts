@@ -72,7 +72,7 @@ export class OriginPolicy {
   refuseHost({ headers: { host }, socket }: IncomingMessage): Problem | null {
     if (this.#hasToken || host === undefined) return null;
     const name = nameOf(host);
-    if (LOOPBACK_NAME.test(name) || this.#names.has(name)) return null;
+    if (isLoopbackHost(host) || this.#names.has(name)) return null;
     // A listener on all addresses is known by the one at which it was reached. No web site has that as its name.
     if (name === socket.localAddress?.replace(/^::ffff:/, "")) return null;
     return new Problem(
@@ -106,6 +106,9 @@ export class OriginPolicy {
 
 /** Browsers add the header by themselves; a page can neither set it nor leave it out. */
 const isCrossSite = (headers: IncomingHttpHeaders) => headers["sec-fetch-site"] === "cross-site";
+
+/** Whether a Host header names this machine as only itself can reach it. */
+export const isLoopbackHost = (host = ""): boolean => LOOPBACK_NAME.test(nameOf(host));
 
 /** A Host header without its port, in lower case; an IPv6 address without brackets. */
 function nameOf(host: string): string {

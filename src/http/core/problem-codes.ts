@@ -47,6 +47,7 @@ export const problemCodes = {
     404,
     "No operation has this id, or it was removed with age; list the operations.",
   ),
+  session_not_found: kind(404, "No session or link has this id, or it has ended; list the sessions."),
   deployment_not_found: kind(404, "No deployment has this id, or it was removed; list the deployments."),
   schedule_not_found: kind(404, "No schedule has this id, or it was removed; list the schedules."),
   event_not_found: kind(404, "No event has this id, or it is older than a week; list the events."),

@@ -114,6 +114,7 @@ const pathParameters: Readonly<Record<string, { readonly schema: Schema; readonl
     bundle_id: idOf("bundle", "bundle_not_found"),
     blueprint_id: idOf("blueprint", "blueprint_not_found"),
     operation_id: idOf("operation", "operation_not_found"),
+    session_id: idOf("session", "session_not_found"),
     schedule_id: idOf("schedule", "schedule_not_found"),
     deployment_id: idOf("deployment", "deployment_not_found"),
     event_id: idOf("event", "event_not_found"),

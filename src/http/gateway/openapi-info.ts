@@ -27,6 +27,7 @@ export const tags = [
   { name: "events", description: "What has happened, and the schedules that react to it." },
   { name: "services", description: "Long-lived processes that open runs offer, found by their names." },
   { name: "runtime", description: "The embedded runtime: what it does, and whether its machine is well." },
+  { name: "console", description: "Sessions of browsers, and links that open them." },
   { name: "system", description: "Health, nodes, summaries, metrics." },
 ];
 

@@ -170,12 +170,14 @@ test("every JSON body and every JSON answer has a name, so that clients get type
   }
 });
 
-test("health needs no authentication, and webhooks another one; everything else does", () => {
+test("health and the sign-in need no authentication, and webhooks another one; everything else does", () => {
   const open = operations().filter(({ operation }) => operation.security !== undefined);
   assert.deepEqual(
     open.map(({ name, operation }) => [name, operation.security]),
     [
       ["GET /api/v1/health", []],
+      ["GET /console/session", []],
+      ["POST /console/session", []],
       ["POST /hooks/{token}", []],
     ],
   );

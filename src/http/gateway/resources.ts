@@ -25,6 +25,7 @@ import * as runDashboard from "../resources/run-dashboard.ts";
 import * as runStarts from "../resources/run-starts.ts";
 import * as runs from "../resources/runs.ts";
 import { ProblemSchema } from "../resources/schemas.ts";
+import * as sessions from "../resources/sessions.ts";
 import { addSharedRoutes, type SharedParts, sharedResources } from "../resources/shared.ts";
 import * as system from "../resources/system.ts";
 import * as webhookRequests from "../resources/webhook-requests.ts";
@@ -53,6 +54,7 @@ const resources = [
   deadLetters,
   deployments,
   logs,
+  sessions,
 ];
 
 /** What the resources take, all together. */

@@ -8,6 +8,7 @@ import { HttpCounts } from "../core/http-counts.ts";
 import { Problem } from "../core/problem.ts";
 import type { RunTokens } from "../core/run-token.ts";
 import { CONNECTIONS_MAX, commonOptions } from "../core/server-options.ts";
+import * as sessions from "../resources/sessions.ts";
 import type { SystemSettings } from "../resources/system.ts";
 import * as webhookRequests from "../resources/webhook-requests.ts";
 import { docsRoutes, frontPageRoute } from "./docs.ts";
@@ -39,6 +40,8 @@ export function gatewayServer(given: GatewayParts, logger: Logger): FastifyInsta
   const conventions = gatewayConventions({
     apiTokens: config.apiTokens,
     runTokens: given.runTokens,
+    sessions: given.sessions,
+    tickets: given.tickets,
     boundHost: config.apiHost,
     allowedHosts: config.allowedHosts,
     corsOrigins: config.corsOrigins,
@@ -64,6 +67,7 @@ export function gatewayServer(given: GatewayParts, logger: Logger): FastifyInsta
   jsonSchemaRoutes(app);
   const parts = { ...given, httpCounts, bundleBytesMax: config.bundleBytesMax };
   app.register(async (api) => addResources(api, parts), { prefix: "/api/v1" });
+  sessions.consoleRoutes(app, { ...parts, apiTokens: config.apiTokens });
   // In a scope of its own: only these routes take bodies as they are.
   app.register(async (hooks) => webhookRequests.gatewayRoutes(hooks, parts));
   return app;

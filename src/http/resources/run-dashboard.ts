@@ -20,6 +20,7 @@ import { webUiFiles } from "../../web/write-web-ui.ts";
 import { type Content, contentOf, sendContent } from "../core/content.ts";
 import { Problem, shown } from "../core/problem.ts";
 import { addRoutes, get } from "../core/route.ts";
+import { sessionShown } from "../core/session-door.ts";
 import { inPieces, listText } from "../core/text-stream.ts";
 import { Type } from "../core/type.ts";
 import { artifactNotFound } from "./artifacts.ts";
@@ -66,7 +67,11 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         304: Type.Null("The client has it already."),
       },
       handle: async (request, reply) => {
-        await findRun(parts, request.params.run_id);
+        const { runId } = await findRun(parts, request.params.run_id);
+        // Who has signed in to the console sees the run there.
+        if (sessionShown(request.raw) !== null && !request.principal.startsWith("run:")) {
+          return reply.redirect(`/console/runs/${runId}`, 303);
+        }
         return send(request, reply, PAGE);
       },
     }),

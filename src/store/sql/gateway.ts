@@ -18,6 +18,7 @@ import { purgeDeleted } from "./retention.ts";
 import { runReads, runWrites } from "./runs.ts";
 import { scheduleReads, scheduleWrites } from "./schedules.ts";
 import type { Schema } from "./schema.generated.ts";
+import { sessionReads, sessionWrites } from "./sessions.ts";
 import { eventReads, eventWrites } from "./trigger-events.ts";
 
 /**
@@ -34,6 +35,7 @@ export function sqlGatewayRecords(database: Database, soon: Clock["soon"], node 
     ...scheduleReads(database),
     events: eventReads(database),
     deployments: deploymentReads(database),
+    sessions: sessionReads(database),
     write: (work) => group.run((db) => work(writesIn(db, node))),
     purgeDeleted: (limit) => database.transaction((db) => purgeDeleted(db, limit)),
   };
@@ -48,6 +50,7 @@ function writesIn(db: Transaction<Schema>, node: string): GatewayWrites {
     schedules: scheduleWrites(db),
     events: eventWrites(db),
     deployments: deploymentWrites(db),
+    sessions: sessionWrites(db),
     apart: (work) => atSavepoint(db, work),
     ...definitionWrites(db),
     ...runWrites(db),

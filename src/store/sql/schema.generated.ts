@@ -359,6 +359,17 @@ export interface Schema {
   schema_migrations: {
     name: string;
   };
+  sessions: {
+    session_id: string;
+    kind: string;
+    secret_hash: string;
+    key_hash: string | null;
+    run_id: string | null;
+    opened_by: string | null;
+    tokens_mark: string;
+    created_at: number;
+    expires_at: number;
+  };
   tasks: {
     job_id: string;
     task_seq: number;
