@@ -3924,6 +3924,17 @@ export interface Operations {
     readonly answer: Schedule;
   };
 
+  /** Get a session or a link (GET /api/v1/sessions/{session_id}) */
+  readonly getSession: {
+    readonly request: {
+      readonly path: {
+        /** The session's id. */
+        readonly session_id: string;
+      };
+    };
+    readonly answer: Session;
+  };
+
   /** Ask whether a browser has to sign in (GET /console/session) */
   readonly getSignIn: { readonly request: Nothing; readonly answer: SignInState };
 
@@ -5420,6 +5431,13 @@ export const operations = {
   getSchedule: {
     method: "GET",
     path: "/api/v1/schedules/{schedule_id}",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  getSession: {
+    method: "GET",
+    path: "/api/v1/sessions/{session_id}",
     body: "none",
     answer: "json",
     takesKey: false,

@@ -28,9 +28,13 @@ export class SessionsResource {
     return this.#transport.value("createSession", { body: session }, options);
   }
 
+  get(sessionId: string, options: CallOptions = {}): Promise<Session> {
+    return this.#transport.value("getSession", pathOf(sessionId), options);
+  }
+
   /** Ends a session, a link, or a share with all that it has opened. @throws TroupeProblem `session_not_found` */
   async end(sessionId: string, options: CallOptions = {}): Promise<void> {
-    await this.#transport.json("endSession", { path: { session_id: sessionId } }, options);
+    await this.#transport.json("endSession", pathOf(sessionId), options);
   }
 
   /** Whether browsers have to sign in. */
@@ -38,3 +42,5 @@ export class SessionsResource {
     return this.#transport.value("getSignIn", {}, options);
   }
 }
+
+const pathOf = (sessionId: string) => ({ path: { session_id: sessionId } });

@@ -27,6 +27,8 @@ export interface SessionRecord {
 
 export interface SessionReads {
   /** Expired ones, too. */
+  session(sessionId: string): Promise<SessionRecord | null>;
+  /** Expired ones, too. */
   ofSecret(secretHash: string): Promise<SessionRecord | null>;
   /** Those that are still good, newest first. */
   list(page: {

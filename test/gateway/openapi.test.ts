@@ -397,6 +397,7 @@ test("what a browser asks for that needs no sign-in is as the document says", as
   await judged("GET", "/sessions");
   await judged("GET", "/sessions?kind=x");
   await judged("POST", "/sessions", { body: { kind: "link" } });
+  await judged("GET", "/sessions/none");
   await judged("DELETE", "/sessions/none");
   const root = { ...program, api: program.url };
   for (const [method, path, body] of [

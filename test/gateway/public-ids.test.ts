@@ -207,6 +207,7 @@ async function browsers(): Promise<void> {
   await say("POST", "/console/tickets", { body: { path: "/api/v1/runs" } });
   await say("POST", "/api/v1/sessions", { body: { kind: "link" } });
   await say("GET", "/api/v1/sessions");
+  await say("GET", "/api/v1/sessions/none");
   await say("DELETE", "/api/v1/sessions/none");
 }
 

@@ -221,7 +221,10 @@ test("a share shows its run, and nothing else; it is listed, and ends with all t
     ["share", null],
   ]);
   assert.ok(!JSON.stringify(listed).includes(share) && !JSON.stringify(listed).includes(browser.key));
+  const { path: _once, ...lasting } = made;
+  assert.deepEqual((await asToken("GET", `/sessions/${made.session_id}`)).body, lasting);
   assert.equal((await asToken("DELETE", `/sessions/${made.session_id}`)).status, 204);
+  assertProblem(await asToken("GET", `/sessions/${made.session_id}`), 404, "session_not_found");
   assert.equal((await send("GET", `/api/v1/runs/${runs[0]}`, signed(browser))).status, 401);
   assert.equal((await send("POST", "/console/session", page(), { share })).status, 401);
   assertProblem(await asToken("DELETE", `/sessions/${made.session_id}`), 404, "session_not_found");

@@ -66,8 +66,12 @@ export const webhookMutations: readonly Mutation[] = [
     "path: loggedPath(request.url)",
     "path: pathOf(request.url)",
   ),
-  conventions("webhooks need the API token", "isWebhook(request) ?", "false ?"),
-  conventions("webhooks are not limited", "this.#limit(ANONYMOUS, request)", "null"),
+  conventions("webhooks need the API token", "if (isWebhook(request))", "if (request === null)"),
+  conventions(
+    "webhooks are not limited",
+    "if (isWebhook(request)) return this.#limit(ANONYMOUS, request)",
+    "if (isWebhook(request)) return null",
+  ),
   conventions(
     "reading below /hooks/ needs no token",
     'method === "POST" && url.startsWith(WEBHOOKS)',

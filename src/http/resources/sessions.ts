@@ -175,7 +175,9 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
               : sessions.prepareLink();
           return async (writes) => {
             made.one = await make(writes);
-            return { status: 201, headers: {}, body: JSON.stringify(rendered(made.one.session)) };
+            const { session } = made.one;
+            const location = `/api/v1/sessions/${session.sessionId}`;
+            return { status: 201, headers: { location }, body: JSON.stringify(rendered(session)) };
           };
         });
         // Kept is the answer without the path.
@@ -189,6 +191,18 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       },
     }),
 
+    get("/sessions/:session_id", {
+      operationId: "getSession",
+      summary: "Get a session or a link",
+      answers: { 200: SessionSchema },
+      async handle(request) {
+        const { session_id: sessionId } = request.params;
+        const session = await records.sessions.session(sessionId);
+        if (session === null || session.expiresAtMs <= nowMs()) throw notFound(sessionId);
+        return rendered(session);
+      },
+    }),
+
     remove("/sessions/:session_id", {
       operationId: "endSession",
       summary: "End a session or a link",
@@ -197,11 +211,8 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       answers: { 204: Type.Null("It has ended.") },
       async handle(request, reply) {
         const { session_id: sessionId } = request.params;
-        if (await sessions.end(sessionId)) return reply.code(204).send();
-        throw new DomainError(
-          "session_not_found",
-          `Session ${sessionId} was not found, or has ended. List the sessions to find its id.`,
-        );
+        if (!(await sessions.end(sessionId))) throw notFound(sessionId);
+        return reply.code(204).send();
       },
     }),
   ]);
@@ -306,6 +317,12 @@ export function consoleRoutes(
     }),
   ]);
 }
+
+const notFound = (sessionId: string) =>
+  new DomainError(
+    "session_not_found",
+    `Session ${sessionId} was not found, or has ended. List the sessions to find its id.`,
+  );
 
 const OLD_LINK =
   "The link was used before, or is older than a minute. Get another one with `troupe console`.";

@@ -21,6 +21,11 @@ const columns = columnsOf<Schema["sessions"], SessionRecord>({
 
 const sessions = (db: Db) => db.selectFrom("sessions").selectAll();
 
+const byId = query(
+  (db, sessionId: string) => sessions(db).where("session_id", "=", sessionId),
+  columns.toRecord,
+);
+
 const ofSecret = query(
   (db, secretHash: string) => sessions(db).where("secret_hash", "=", secretHash),
   columns.toRecord,
@@ -42,6 +47,7 @@ const list = listQuery(
 
 export function sessionReads(database: Database): SessionReads {
   return {
+    session: (sessionId) => byId.first(database, sessionId),
     ofSecret: (secretHash) => ofSecret.first(database, secretHash),
     list: ({ kind, runId, nowMs, after, limit }) =>
       list(database, { kind, runId }, nowMs, after ?? BEHIND_ALL_IDS, limit),
