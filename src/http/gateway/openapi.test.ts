@@ -175,9 +175,9 @@ test("health and the sign-in need no authentication, and webhooks another one; e
   assert.deepEqual(
     open.map(({ name, operation }) => [name, operation.security]),
     [
+      ["GET /api/v1/health", []],
       ["GET /console/session", []],
       ["POST /console/session", []],
-      ["GET /api/v1/health", []],
       ["POST /hooks/{token}", []],
     ],
   );

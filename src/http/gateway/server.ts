@@ -67,7 +67,7 @@ export function gatewayServer(given: GatewayParts, logger: Logger): FastifyInsta
   jsonSchemaRoutes(app);
   const parts = { ...given, httpCounts, bundleBytesMax: config.bundleBytesMax };
   app.register(async (api) => addResources(api, parts), { prefix: "/api/v1" });
-  sessions.consoleRoutes(app, { ...parts, apiTokens: config.apiTokens });
+  app.register(async (root) => sessions.consoleRoutes(root, { ...parts, apiTokens: config.apiTokens }));
   // In a scope of its own: only these routes take bodies as they are.
   app.register(async (hooks) => webhookRequests.gatewayRoutes(hooks, parts));
   return app;
