@@ -25,6 +25,7 @@ const promised: Readonly<Record<number, readonly string[]>> = {
     "run_not_found",
     "schedule_not_found",
     "service_not_found",
+    "session_not_found",
     "volume_not_found",
   ],
   405: ["method_not_allowed"],
