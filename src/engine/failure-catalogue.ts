@@ -119,12 +119,12 @@ export const failureCatalogue = {
     remediation: "Provide the path on the machine, or take it out of the policy (docs/sandbox.md).",
   },
   "sandbox.network_unreachable": {
-    category: "dependency",
+    category: "infrastructure",
     retryable: true,
     meaning:
       "A host of the policy that is to be checked cannot be reached from the sandbox, or its relay did not start; the command was not started.",
     remediation:
-      "details.message says which host, and why. Make it reachable from the node, list its address with the port where that is a private one, or take it out of network.allow; `troupe sandbox check` tries them.",
+      "See in details.message which host, and why. Make it reachable from the node, list its address with the port where that is a private one, or take it out of network.allow; `troupe sandbox check` tries them.",
   },
   "executor.outcome_lost": {
     category: "infrastructure",
