@@ -159,7 +159,6 @@ export interface OperationEvent {
 export type Session = ItemOf<"listSessions">;
 export type SessionsQuery = QueryOf<"listSessions">;
 export type NewSession = BodyOf<"createSession">;
-export type SignInState = AnswerOf<"getSignIn">;
 
 /** A long-lived process that an open run offers. */
 export type Service = ItemOf<"listServices">;

@@ -1,7 +1,7 @@
 // Sessions of browsers, and links that open them.
 
 import { type Pages, pagesOf } from "./pages.ts";
-import type { NewSession, Session, SessionsQuery, SignInState } from "./records.ts";
+import type { NewSession, Session, SessionsQuery } from "./records.ts";
 import type { CallOptions, KeyedOptions, Transport } from "./transport.ts";
 
 export class SessionsResource {
@@ -35,11 +35,6 @@ export class SessionsResource {
   /** Ends a session, a link, or a share with all that it has opened. @throws TroupeProblem `session_not_found` */
   async end(sessionId: string, options: CallOptions = {}): Promise<void> {
     await this.#transport.json("endSession", pathOf(sessionId), options);
-  }
-
-  /** Whether browsers have to sign in. */
-  state(options: CallOptions = {}): Promise<SignInState> {
-    return this.#transport.value("getSignIn", {}, options);
   }
 }
 

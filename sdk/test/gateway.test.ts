@@ -392,6 +392,7 @@ describe("the gateway itself", () => {
       "getRunArtifact",
       "getRunDashboard",
       "receiveWebhook",
+      "getSignIn",
       "signIn",
       "signOut",
       "createTicket",

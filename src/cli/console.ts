@@ -1,6 +1,6 @@
 // `troupe console`: links to the console, and the sessions that were opened with them.
 
-import type { Session } from "../../sdk/src/index.ts";
+import { type Session, TroupeProblem } from "../../sdk/src/index.ts";
 import { printAnswer, UsageError } from "./command.ts";
 import { idOf } from "./ids.ts";
 import { limitOf, printList } from "./lists.ts";
@@ -9,17 +9,13 @@ import type { ServerCall } from "./session.ts";
 
 /** Prints where the console is; with what signs a browser in, where that is needed. */
 export async function open(call: ServerCall): Promise<number> {
-  const { client } = call;
-  const { needs_token: isNeeded } = await client.sessions.state();
-  if (!isNeeded) {
-    const url = urlOf(call, "/console");
-    return printAnswer(call, { url }, () => url);
-  }
-  return printLink(
-    call,
-    await client.sessions.create({ kind: "link" }),
-    "It signs one browser in, within a minute.",
-  );
+  const link = await call.client.sessions.create({ kind: "link" }).catch((error: unknown) => {
+    if (error instanceof TroupeProblem && error.code === "conflict") return null;
+    throw error;
+  });
+  if (link !== null) return printLink(call, link, "It signs one browser in, within a minute.");
+  const url = urlOf(call, "/console");
+  return printAnswer(call, { url }, () => url);
 }
 
 /** Prints a link to a run. */

@@ -42,6 +42,43 @@ test("a token is taken from SVC_API_TOKEN, and missed with words", async () => {
   assert.ok(!(without.err + wrong.err + launched.out).includes("horse"));
 });
 
+test("links to the console are printed, listed and ended; one that was opened is good no more", async () => {
+  const token = "correct-horse-battery-staple";
+  await using program = await startGatewayHere({ env: { SVC_API_TOKEN: token } });
+  const troupe = async (...args: string[]) => {
+    const { code, out, err } = await startHere(["console", ...args, "--url", program.api], program.home, {
+      SVC_API_TOKEN: token,
+    }).ended;
+    return { code, out: out.trim(), err };
+  };
+  const opened = await troupe();
+  assert.match(opened.out, /^http:\/\/127\.0\.0\.1:\d+\/console#link=[\w-]{43}$/);
+  assert.match(opened.err, /^It signs one browser in, within a minute\.$/m);
+  const [url = "", link] = opened.out.split("#link=");
+  const signIn = () => fetch(`${url}/session`, { method: "POST", body: JSON.stringify({ link }), headers });
+  const headers = { "content-type": "application/json" };
+  assert.deepEqual([(await signIn()).status, (await signIn()).status], [200, 401]);
+  const listed = await troupe("sessions");
+  const [id = ""] = /session_\w+/.exec(listed.out) ?? [];
+  assert.match(listed.out, new RegExp(`${id} +session +everything `));
+  assert.equal((await troupe("end", id)).out, `Ended ${id}.`);
+  const again = await troupe("end", id);
+  assert.equal(again.code, 1);
+  assert.match(again.err, /was not found, or has ended/);
+  assert.equal((await troupe("sessions")).err, "Nobody has signed in, and there are no links.\n");
+  assert.match((await troupe("share", "run_none")).err, /Run run_none was not found/);
+  assert.match(
+    (await troupe("share", "run_none", "--days", "0")).err,
+    /--days takes a whole number from 1 to 365/,
+  );
+});
+
+test("where no token is needed, the console's address is all there is to print", async () => {
+  await using program = await startGatewayHere();
+  const { out } = await startHere(["console", "--url", program.api], program.home).ended;
+  assert.equal(out, `${program.url}/console\n`);
+});
+
 test("without a gateway every command fails immediately, and tells what to start", async () => {
   const home = await temporaryHome();
   try {
