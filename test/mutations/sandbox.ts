@@ -27,7 +27,7 @@ export const sandboxMutations: readonly Mutation[] = [
     "exitCode === NO_NETWORK_EXIT && stderr.startsWith(NO_NETWORK)",
     "false",
   ),
-  command("system calls are not filtered", '"--seccomp", "9", ', ""),
+  command("system calls are not filtered", ', "--seccomp", String(FILTER)', ""),
   command("the network is the machine's", ', "--unshare-net"', ""),
   command("files may be added to the root and /dev", ', "--remount-ro", "/dev", "--remount-ro", "/"', ""),
   command("processes have no limit", "`--nproc=${processes}`", "`--nproc=${processes * 100}`"),

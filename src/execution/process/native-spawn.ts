@@ -21,6 +21,7 @@ const calls = {
   posix_spawn_file_actions_init: { arguments: [POINTER], return: INT },
   posix_spawn_file_actions_destroy: { arguments: [POINTER], return: INT },
   posix_spawn_file_actions_adddup2: { arguments: [POINTER, INT, INT], return: INT },
+  posix_spawn_file_actions_addopen: { arguments: [POINTER, INT, TEXT, INT, "u32"], return: INT },
   posix_spawn_file_actions_addchdir_np: { arguments: [POINTER, TEXT], return: INT },
   posix_spawnattr_init: { arguments: [POINTER], return: INT },
   posix_spawnattr_setflags: { arguments: [POINTER, "i16"], return: INT },
@@ -50,6 +51,20 @@ const POINTER_BYTES = 8;
 /** What readProcFile shows of a file: a longer list of children has been cut. */
 const CHILDREN_CHARS_MAX = 4_000;
 
+/** A file that a worker finds open. */
+export interface OpenedFile {
+  readonly path: string;
+  readonly isWritten: boolean;
+}
+
+/** The number of the first of them, behind stdin, stdout and stderr. */
+export const FIRST_OPENED = 3;
+
+/** As open(2) takes it. */
+export function openFlags({ isWritten }: OpenedFile): number {
+  return isWritten ? constants.O_WRONLY : constants.O_RDONLY;
+}
+
 export interface NativeSpec {
   readonly file: string;
   readonly args: readonly string[];
@@ -59,6 +74,7 @@ export interface NativeSpec {
   readonly stdinFd: number | null;
   readonly stdoutFd: number;
   readonly stderrFd: number;
+  readonly files: readonly OpenedFile[];
 }
 
 export interface NativeExit {
@@ -139,7 +155,7 @@ export class NativeSpawn {
 
   /** @returns the system's number of an error, 0 when there is none; the id is in #pid */
   #spawn(spec: NativeSpec, file: string, words: readonly string[]): number {
-    const { cwd, env, stdinFd, stdoutFd, stderrFd } = spec;
+    const { cwd, env, stdinFd, stdoutFd, stderrFd, files } = spec;
     const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
     assertWithoutNull([...words, ...variables, cwd]);
     this.#kept = [Buffer.from(joined(words)), Buffer.from(joined(variables))];
@@ -156,6 +172,10 @@ export class NativeSpawn {
         // The flags belong to the pipe's open end, which is the worker's from now on.
         if (fd !== this.#nullFd) libc.fcntl(fd, F_SETFL, 0);
         libc.posix_spawn_file_actions_adddup2(actions, fd, target);
+      }
+      for (const [index, opened] of files.entries()) {
+        const { path } = opened;
+        libc.posix_spawn_file_actions_addopen(actions, FIRST_OPENED + index, path, openFlags(opened), 0);
       }
       return libc.posix_spawnp(this.#pid, file, actions, this.#attributes, argv, envp);
     } finally {

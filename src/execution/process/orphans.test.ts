@@ -158,6 +158,7 @@ it("an orphan that keeps its command's output open does not hold up the outcome 
         args: ["-c", script],
         cwd: home,
         env: { PATH: process.env.PATH ?? "" },
+        files: [],
         mark: trees.newMark(),
         pipes,
         takesInput: false,

@@ -6,12 +6,12 @@
 // - It never blocks, also when the runtime at the other end of a worker's pipes is gone.
 
 import { spawn } from "node:child_process";
-import { closeSync, constants } from "node:fs";
+import { closeSync, constants, openSync } from "node:fs";
 import type { ResourceUsage } from "../../engine/task-port.ts";
 import { LineSplitter } from "../output/lines.ts";
 import { LeaseGuard } from "./lease-guard.ts";
 import { MemoryWatch, type WatchedMemory } from "./memory-watch.ts";
-import { type NativeExit, NativeSpawn, type NativeSpec } from "./native-spawn.ts";
+import { type NativeExit, NativeSpawn, type NativeSpec, type OpenedFile, openFlags } from "./native-spawn.ts";
 import { openEnd } from "./pipes.ts";
 import { withMark } from "./process-marks.ts";
 import { machineSource } from "./process-table.ts";
@@ -31,6 +31,8 @@ export interface StartSpec {
   readonly stdin: string | null;
   readonly stdout: string;
   readonly stderr: string;
+  /** What else it finds open, from FIRST_OPENED on. */
+  readonly files: readonly OpenedFile[];
   /** What it may hold with all that it starts; null: nobody watches. */
   readonly memoryBytes: number | null;
 }
@@ -102,7 +104,8 @@ function report(given: StartReport | LeaseOver): void {
 }
 
 function start(request: StartRequest): void {
-  const { id, file, args, cwd, env, mark, endsWithRuntime, stdin, stdout, stderr, memoryBytes } = request;
+  const { id, file, args, cwd, env, mark, endsWithRuntime, stdin, stdout, stderr, files, memoryBytes } =
+    request;
   const failed = (error: NodeJS.ErrnoException) =>
     report({ id, kind: "failed", code: error.code ?? null, message: error.message });
   if (guard.isOver) {
@@ -119,7 +122,7 @@ function start(request: StartRequest): void {
   try {
     const stdinFd = stdin === null ? null : open(stdin, constants.O_RDONLY);
     const [stdoutFd, stderrFd] = [open(stdout, constants.O_WRONLY), open(stderr, constants.O_WRONLY)];
-    const spec = { file, args, cwd, env, stdinFd, stdoutFd, stderrFd };
+    const spec = { file, args, cwd, env, stdinFd, stdoutFd, stderrFd, files };
     const onExit = ({ exitCode, signal, cpuMs, rssBytesMax, isTreeGone }: Exit) => {
       if (pid === undefined) return;
       bound.delete(pid);
@@ -149,13 +152,16 @@ type Exit = Omit<NativeExit, "cpuMs"> & { readonly cpuMs: number | null };
 
 /** Where there is no native way. @returns undefined when it could not be started, which `failed` is told */
 function spawnByNode(
-  { file, args, cwd, env, stdinFd, stdoutFd, stderrFd }: NativeSpec,
+  { file, args, cwd, env, stdinFd, stdoutFd, stderrFd, files }: NativeSpec,
   onExit: (exit: Exit) => void,
   failed: (error: Error) => void,
 ): number | undefined {
   // A group of its own, whose id is the worker's pid.
   const options = { cwd, env, shell: false, detached: true };
-  const child = spawn(file, args, { ...options, stdio: [stdinFd ?? "ignore", stdoutFd, stderrFd] });
+  using opened = new DisposableStack();
+  const fds = files.map((one) => openSync(one.path, openFlags(one)));
+  for (const fd of fds) opened.defer(() => closeSync(fd));
+  const child = spawn(file, args, { ...options, stdio: [stdinFd ?? "ignore", stdoutFd, stderrFd, ...fds] });
   if (child.pid === undefined) child.once("error", failed);
   child.once("exit", (exitCode, signal) =>
     onExit({ exitCode, signal, cpuMs: null, rssBytesMax: 0, isTreeGone: false }),

@@ -16,6 +16,7 @@ import {
   taskStart,
 } from "../../../test/support/execution.ts";
 import { limits } from "../../engine/limits.ts";
+import type { OpenedFile } from "./native-spawn.ts";
 import { FifoSupply, openReadEnd } from "./pipes.ts";
 import { machineSource } from "./process-table.ts";
 import { Spawner } from "./spawner.ts";
@@ -32,7 +33,7 @@ class World {
   readonly fifos = new FifoSupply(join(this.root, "pipes"));
   readonly #fds: number[] = [];
 
-  async start(file: string, args: readonly string[], cwd = this.root) {
+  async start(file: string, args: readonly string[], cwd = this.root, files: readonly OpenedFile[] = []) {
     const [stdout = "", stderr = ""] = await this.fifos.take(2);
     this.#fds.push(openReadEnd(stdout), openReadEnd(stderr));
     const env = { PATH: `${process.env.PATH}:${this.root}` };
@@ -46,6 +47,7 @@ class World {
       stdin: null,
       stdout,
       stderr,
+      files,
       memoryBytes: null,
     });
   }
@@ -145,6 +147,22 @@ describe("the spawner", () => {
     assert.equal(bytes + world.printed().length, 300_000);
   });
 
+  it("opens files for a worker, behind its three pipes", async () => {
+    await using world = new World();
+    const path = (name: string) => join(world.root, name);
+    writeFileSync(path("read"), "text");
+    writeFileSync(path("written"), "");
+    const files = [
+      { path: path("written"), isWritten: true },
+      { path: path("read"), isWritten: false },
+    ];
+    const worker = await world.start("sh", ["-c", "cat <&4 >&3"], world.root, files);
+    assert.deepEqual(endOf(await worker.exited), [0, null]);
+    assert.equal(readFileSync(path("written"), "utf8"), "text");
+    const absent = [{ path: path("absent"), isWritten: false }];
+    await assert.rejects(world.start("true", [], world.root, absent), { code: "ENOENT" });
+  });
+
   it("does not wait for a reader that a worker's pipe has lost", async () => {
     await using world = new World();
     const nobodyReads = {
@@ -155,6 +173,7 @@ describe("the spawner", () => {
       mark: "1",
       endsWithRuntime: false,
       stdin: null,
+      files: [],
       memoryBytes: null,
     };
     const [stdout = "", stderr = ""] = await world.fifos.take(2);

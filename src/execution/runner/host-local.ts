@@ -271,7 +271,7 @@ export class HostLocalRunner {
     try {
       if (group !== null && sandbox === null)
         await requireExecutable(words.file, { cwd: places.workdir, path: env.PATH });
-      const started = sandbox?.wrap(words, env) ?? { ...words, cwd: places.workdir, env };
+      const started = sandbox?.wrap(words, env) ?? { ...words, cwd: places.workdir, env, files: [] };
       return await WorkerProcess.start(
         {
           ...started,

@@ -42,6 +42,7 @@ it("a worker, started or not, leaves no named pipe and no open file", async () =
         args: ["-n", "1"],
         cwd: root,
         env: { PATH: process.env.PATH ?? "" },
+        files: [],
         mark: tools.trees.newMark(),
         pipes,
         takesInput: true,

@@ -7,6 +7,7 @@
 import { closeSync, lchownSync } from "node:fs";
 import { Socket } from "node:net";
 import type { Clock } from "../../engine/ports.ts";
+import type { OpenedFile } from "../process/native-spawn.ts";
 import { type FifoSupply, openPipe } from "../process/pipes.ts";
 import { type ProcessTree, type ProcessTrees, signalGroup } from "../process/process-trees.ts";
 import type { Spawner, StartedWorker } from "../process/spawner.ts";
@@ -25,6 +26,7 @@ export interface WorkerSpec {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly files: readonly OpenedFile[];
   readonly mark: string;
   readonly pipes: WorkerPipes;
   /** Whether stdin is a pipe that messages are sent through. */
@@ -76,7 +78,7 @@ export class WorkerProcess {
    * @throws the system's error (code ENOENT, EACCES, E2BIG, …) when the command cannot be started, or SpawnerLost
    */
   static async start(spec: WorkerSpec, { tools, sinks }: Given): Promise<WorkerProcess> {
-    const { file, args, cwd, env, mark, takesInput, wrapped, pipes, memoryBytes } = spec;
+    const { file, args, cwd, env, files, mark, takesInput, wrapped, pipes, memoryBytes } = spec;
     // What it writes is passed on when it is known that it has started.
     using _ = pipes.listenLater(sinks);
     // Closed, and given back, when no worker comes of it.
@@ -88,7 +90,7 @@ export class WorkerProcess {
     if (ends !== null) for (const fd of [ends.readFd, ends.writeFd]) unused.defer(() => closeSync(fd));
     const { stdout, stderr } = pipes;
     const worker = await tools.spawner.start({
-      ...{ file, args, cwd, env, mark, stdin, stdout, stderr, memoryBytes },
+      ...{ file, args, cwd, env, files, mark, stdin, stdout, stderr, memoryBytes },
       endsWithRuntime: wrapped !== null,
     });
     unused.move();

@@ -10,6 +10,7 @@
 
 import { closeSync, existsSync, openSync, readSync, unlinkSync, writeFileSync } from "node:fs";
 import type { SandboxLimits } from "../../engine/sandbox.ts";
+import { FIRST_OPENED, type OpenedFile } from "../process/native-spawn.ts";
 import { type Device, deviceMounts, folder, type Words } from "./mounts.ts";
 
 /** Of nobody, in the sandbox. */
@@ -26,8 +27,8 @@ export interface Tools {
 
 export interface SandboxCommand {
   readonly tools: Tools;
-  /** The folder with the filter of system calls, and the files that become files of /etc, by their numbers. */
-  readonly folder: string;
+  /** Files that bubblewrap reads, in this order: the filter of system calls, and what becomes files of /etc. */
+  readonly files: readonly string[];
   /** The user of the machine that the worker is; null where the runtime is no root. */
   readonly user: number | null;
   readonly mounts: Words;
@@ -44,29 +45,31 @@ export interface SandboxCommand {
 interface Started {
   readonly file: string;
   readonly args: Words;
+  readonly files: readonly OpenedFile[];
 }
 
-/** The number of the first of the open files that become files of /etc; a shell knows numbers of one digit. */
-export const SETTINGS_FROM = 4;
-/** Opens what bubblewrap reads, then becomes the program that follows. */
-const OPEN =
-  'exec 3>"$3" 4<"$1/0" 5<"$1/1" 6<"$1/2" 7<"$1/3" 9<"$1/filter" 8<"$2" || exit 126; shift 3; exec "$@"';
+/** The numbers of the open files: what becomes of the sandbox, the variables, the filter, and what becomes files of /etc. */
+const STATUS = FIRST_OPENED;
+const VARIABLES = STATUS + 1;
+const FILTER = STATUS + 2;
+export const SETTINGS_FROM = STATUS + 3;
 
 export function sandboxCommand(given: SandboxCommand): Started {
-  const { tools, folder: files, user, mounts, devices, variables } = given;
+  const { tools, files, user, mounts, variables, status } = given;
   const own = sandboxWords(given);
-  const words =
+  const args =
     tools.setpriv === null
-      ? [tools.bwrap, ...mounts, ...own]
+      ? [...mounts, ...own]
       : [
-          ...[tools.bwrap, ...mounts, ...folder("/tmp"), "--dev", "/dev", ...deviceMounts(devices, false)],
-          // A new /proc can only be made where one is seen.
-          ...["--dev-bind", "/proc", "/proc", "--die-with-parent", "--"],
+          ...[...mounts, ...folder("/tmp")],
+          // A new /dev is made of the one that is seen, as /proc can only be made where one is.
+          ...["--dev-bind", "/dev", "/dev", "--dev-bind", "/proc", "/proc", "--die-with-parent", "--"],
           ...[tools.setpriv, "--reuid", String(user), "--regid", String(user), "--clear-groups"],
           ...["--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"],
           ...[tools.bwrap, "--bind", "/", "/", ...own],
         ];
-  return { file: "/bin/sh", args: ["-c", OPEN, "troupe", files, variables, given.status, ...words] };
+  const read = [variables, ...files].map((path) => ({ path, isWritten: false }));
+  return { file: tools.bwrap, args, files: [{ path: status, isWritten: true }, ...read] };
 }
 
 function sandboxWords({ tools, devices, limits, workdir, command }: SandboxCommand): Words {
@@ -76,9 +79,9 @@ function sandboxWords({ tools, devices, limits, workdir, command }: SandboxComma
   return [
     ...["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-net"],
     ...["--unshare-cgroup-try", "--disable-userns", "--uid", USER, "--gid", USER, "--hostname", "sandbox"],
-    ...["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--seccomp", "9", "--args", "8"],
-    ...["--json-status-fd", "3"],
-    ...["--proc", "/proc", "--dev", "/dev", ...deviceMounts(devices, tools.setpriv !== null)],
+    ...["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--seccomp", String(FILTER)],
+    ...["--args", String(VARIABLES), "--json-status-fd", String(STATUS)],
+    ...["--proc", "/proc", "--dev", "/dev", ...deviceMounts(devices)],
     ...[...temporary("/tmp"), ...temporary("/dev/shm"), "--remount-ro", "/dev", "--remount-ro", "/"],
     ...["--chdir", workdir, "--", tools.prlimit, ...limitWords(limits), "--"],
     ...[command.file, ...command.args],

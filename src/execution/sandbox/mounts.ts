@@ -4,7 +4,7 @@
 //   /run, /sys and SVC_HOME but what is the worker's own.
 // - What a policy names is looked at through all symlinks: none leads to what no sandbox is shown.
 
-import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { isClosedPath } from "../../engine/manifest/sandbox-policy.ts";
 import { isInside } from "../../lib/paths.ts";
@@ -20,14 +20,13 @@ const SYSTEM = ["/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin"];
 const SETTINGS = [
   "/etc/alternatives",
   "/etc/fonts",
-  "/etc/ld.so.cache",
-  "/etc/localtime",
   "/etc/pki/ca-trust/extracted",
   "/etc/pki/tls/certs",
-  "/etc/services",
   "/etc/ssl/certs",
-  "/etc/ssl/openssl.cnf",
 ];
+/** They are copied into each sandbox: that takes less time than a mount. */
+const SETTINGS_FILES = ["/etc/ld.so.cache", "/etc/localtime", "/etc/services", "/etc/ssl/openssl.cnf"];
+const EVERYBODY_READS = 0o004;
 
 /** Files of /etc that are ours, by their names. */
 export const ownSettings: Readonly<Record<string, string>> = {
@@ -48,8 +47,24 @@ function foldersAbove(path: string): Words {
   return above === "/" ? [] : [...foldersAbove(above), ...folder(above)];
 }
 
-/** @param settingsFrom the number of the first of the open files that have our own files of /etc */
-export function systemMounts(settingsFrom: number): Words {
+/** A file of /etc, and where it is read from. */
+export interface SettingsFile {
+  readonly path: string;
+  readonly from: string;
+}
+
+/** @param folder where our own ones are, by their names */
+export function settingsFiles(folder: string): readonly SettingsFile[] {
+  const own = Object.keys(ownSettings).map((name) => ({ path: `/etc/${name}`, from: join(folder, name) }));
+  const system = SETTINGS_FILES.filter((path) => {
+    const found = statSync(path, { throwIfNoEntry: false });
+    return found?.isFile() && (found.mode & EVERYBODY_READS) !== 0;
+  });
+  return [...own, ...system.map((path) => ({ path, from: path }))];
+}
+
+/** @param settingsFrom the number of the first of the files of /etc, which are open */
+export function systemMounts(settings: readonly SettingsFile[], settingsFrom: number): Words {
   const linked = SYSTEM.flatMap((path) => {
     const found = lstatSync(path, { throwIfNoEntry: false });
     if (found?.isSymbolicLink()) return ["--symlink", readlinkSync(path), path];
@@ -59,10 +74,11 @@ export function systemMounts(settingsFrom: number): Words {
     ...foldersAbove(path),
     ...readOnly(path),
   ]);
-  const own = Object.keys(ownSettings).flatMap((name, index) => {
-    return ["--perms", "0444", "--file", String(settingsFrom + index), `/etc/${name}`];
-  });
-  return [...readOnly("/usr"), ...linked, ...folder("/etc"), ...shown, ...own];
+  const copied = settings.flatMap(({ path }, index) => [
+    ...foldersAbove(path),
+    ...["--perms", "0444", "--file", String(settingsFrom + index), path],
+  ]);
+  return [...readOnly("/usr"), ...linked, ...shown, ...copied];
 }
 
 /**
@@ -125,13 +141,8 @@ export function devicesAt(paths: readonly string[]): readonly Device[] {
   });
 }
 
-export function deviceMounts(devices: readonly Device[], isBehindAnother: boolean): Words {
-  return devices.flatMap(({ path, real }) => [
-    ...foldersAbove(path),
-    "--dev-bind",
-    isBehindAnother ? path : real,
-    path,
-  ]);
+export function deviceMounts(devices: readonly Device[]): Words {
+  return devices.flatMap(({ path, real }) => [...foldersAbove(path), "--dev-bind", real, path]);
 }
 
 function realPathOf(path: string): string {

@@ -4,7 +4,7 @@
 // - No symlink is followed: a worker may have put one into its folders before.
 
 import { createHash } from "node:crypto";
-import { statSync } from "node:fs";
+import { chownSync, lchownSync, readdirSync, statSync } from "node:fs";
 import { chmod, chown, lchown, lstat, readdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { OpenFolder } from "../../lib/open-folder.ts";
@@ -27,12 +27,13 @@ export async function giveTo(
   using work = agent.folder("work");
   // Nobody else writes there: what belongs to the user at its top does so altogether.
   if (statSync(work.path(".")).uid !== user) await giveTree(work, user);
-  for (const name of await readdir(attempt.path("."))) await lchown(attempt.path(name), user, user);
-  await chown(attempt.path("."), user, user);
+  // At once, for these are few: waiting for each would take longer.
+  for (const name of readdirSync(attempt.path("."))) lchownSync(attempt.path(name), user, user);
+  chownSync(attempt.path("."), user, user);
   // It may open them again, as /dev/stdout.
-  for (const pipe of [pipes.stdout, pipes.stderr]) await lchown(pipe, user, user);
+  for (const pipe of [pipes.stdout, pipes.stderr]) lchownSync(pipe, user, user);
   using shared = OpenFolder.open(folders.shared);
-  await chown(shared.path("."), user, user);
+  chownSync(shared.path("."), user, user);
   for (const { need, path } of volumes) {
     using volume = OpenFolder.open(path);
     if (need.isReadOnly) await showTree(volume);

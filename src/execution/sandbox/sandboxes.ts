@@ -3,7 +3,6 @@
 // - Whether there are sandboxes is found out once, by starting one. Where there are none, nothing is started in their place.
 // - What is here belongs to this runtime, in tmp/sandbox/ of its home, and is the same for all sandboxes.
 
-import { execFile } from "node:child_process";
 import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Labels, noLabels } from "../../engine/labels.ts";
@@ -31,6 +30,7 @@ import {
   folder,
   ownSettings,
   policyMounts,
+  settingsFiles,
   systemMounts,
   type Words,
   workerMounts,
@@ -40,6 +40,7 @@ import type { SandboxNetworks } from "./network/sandbox-networks.ts";
 import { openNetwork } from "./network.ts";
 import { giveTo, userOf } from "./ownership.ts";
 import { placesInside } from "./places.ts";
+import { runHere, type StartedInside } from "./run-here.ts";
 import { seccompBytes, seccompProgram } from "./seccomp.ts";
 
 /** Where the networks of sandboxes have their sockets. */
@@ -56,13 +57,6 @@ export const sandboxEnvironment = {
   TMPDIR: "/tmp",
   LANG: "C.UTF-8",
 } as const;
-
-export interface StartedInside {
-  readonly file: string;
-  readonly args: Words;
-  readonly cwd: string;
-  readonly env: Readonly<Record<string, string>>;
-}
 
 export interface Sandbox extends AsyncDisposable {
   /** Where the worker finds its things. */
@@ -132,7 +126,7 @@ export class Sandboxes {
     const found = await this.#found();
     if (found.kind === "none")
       throw new AttemptFailure("sandbox.unavailable", `This node has no sandboxes: ${found.refusal}`);
-    const { tools, system } = found;
+    const { tools, files, system } = found;
     const { sandbox: policy } = config;
     const places = placesInside(outside, task, config);
     const claimed = config.demand === null ? [] : deviceClaims(config.demand).map(({ name }) => name);
@@ -160,10 +154,9 @@ export class Sandboxes {
         const seen =
           network === null ? mounts : [...mounts, ...folder("/sandbox/network"), ...network.mounts];
         status = open.use(openStatus(this.#folder));
-        const given = { tools, folder: this.#folder, user, mounts: seen, devices, limits };
-        const files = { variables, status: status.path };
+        const given = { tools, files, user, mounts: seen, devices, limits, workdir: places.workdir };
         const started = network?.wrap(command) ?? command;
-        const words = sandboxCommand({ ...given, ...files, workdir: places.workdir, command: started });
+        const words = sandboxCommand({ ...given, variables, status: status.path, command: started });
         return { ...words, cwd: "/", env: outsideEnvironment };
       },
       failureOf: (exitCode, stderr) => {
@@ -175,9 +168,15 @@ export class Sandboxes {
   }
 }
 
-type Found =
-  | { readonly kind: "some"; readonly tools: Tools; readonly system: Words }
-  | { readonly kind: "none"; readonly refusal: string };
+/** What all sandboxes here have in common. */
+interface Means {
+  readonly tools: Tools;
+  /** See SandboxCommand. */
+  readonly files: readonly string[];
+  readonly system: Words;
+}
+
+type Found = ({ readonly kind: "some" } & Means) | { readonly kind: "none"; readonly refusal: string };
 
 const none = (refusal: string): Found => ({ kind: "none", refusal });
 
@@ -198,12 +197,16 @@ async function found(folder: string, programFolders: readonly string[]): Promise
   mkdirSync(join(folder, SOCKETS), { recursive: true, mode: 0o700 });
   const write = (name: string, content: string | Buffer) =>
     writeFileSync(join(folder, name), content, { mode: 0o600 });
-  for (const [index, text] of Object.values(ownSettings).entries()) write(String(index), text);
+  for (const [name, text] of Object.entries(ownSettings)) write(name, text);
   write("filter", seccompBytes(program));
-  const tools = { bwrap, prlimit, setpriv };
-  const system = systemMounts(SETTINGS_FROM);
-  const failure = await tryOne(folder, tools, system);
-  return failure === null ? { kind: "some", tools, system } : none(explained(failure, isRoot));
+  const settings = settingsFiles(folder);
+  const means: Means = {
+    tools: { bwrap, prlimit, setpriv },
+    files: [join(folder, "filter"), ...settings.map(({ from }) => from)],
+    system: systemMounts(settings, SETTINGS_FROM),
+  };
+  const failure = await tryOne(folder, means);
+  return failure === null ? { kind: "some", ...means } : none(explained(failure, isRoot));
 }
 
 function usualFolders(): readonly string[] {
@@ -225,14 +228,14 @@ function programAt(folders: readonly string[], name: string): string | null {
 }
 
 /** Starts a sandbox with nothing in it. @returns what it said when it did not work */
-async function tryOne(folder: string, tools: Tools, mounts: Words): Promise<string | null> {
+async function tryOne(folder: string, { tools, files, system }: Means): Promise<string | null> {
   using variables = writeVariables(sandboxEnvironment, folder);
   using status = openStatus(folder);
-  const { file, args } = sandboxCommand({
+  const command = sandboxCommand({
     tools,
-    folder,
+    files,
     user: tools.setpriv === null ? null : userOf(""),
-    mounts,
+    mounts: system,
     devices: [],
     limits: defaultPolicy.limits,
     workdir: "/tmp",
@@ -240,13 +243,10 @@ async function tryOne(folder: string, tools: Tools, mounts: Words): Promise<stri
     status: status.path,
     command: { file: "true", args: [] },
   });
-  const options = { env: outsideEnvironment, cwd: "/", timeout: TRIAL_MS, killSignal: "SIGKILL" } as const;
-  return await new Promise((resolve) => {
-    execFile(file, args, options, (error, _, stderr) => {
-      if (error === null) resolve(null);
-      else resolve(stderr.trim().slice(0, TRIAL_CHARS_MAX) || error.message.slice(0, TRIAL_CHARS_MAX));
-    });
-  });
+  const started = { ...command, cwd: "/", env: outsideEnvironment };
+  const { exitCode, stderr } = await runHere(started, { timeoutMs: TRIAL_MS });
+  if (exitCode === 0) return null;
+  return stderr.trim().slice(0, TRIAL_CHARS_MAX) || `it ended with code ${exitCode}`;
 }
 
 function explained(failure: string, isRoot: boolean): string {

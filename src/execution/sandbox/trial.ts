@@ -1,7 +1,6 @@
 // A sandbox of a package on this machine, without a server and without a run: as its node would have it, and gone with what is
 // started in it.
 
-import { spawn } from "node:child_process";
 import { existsSync, mkdtempSync, realpathSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,9 +17,8 @@ import { Volumes } from "../volumes.ts";
 import { isSandboxed, withPolicy } from "./config.ts";
 import { NO_NETWORK_EXIT } from "./network/relay-words.ts";
 import { SandboxNetworks } from "./network/sandbox-networks.ts";
+import { runHere } from "./run-here.ts";
 import { Sandboxes, sandboxEnvironment } from "./sandboxes.ts";
-
-const STDERR_CHARS_MAX = 4_000;
 
 export interface TrialParts {
   /** The package's folder. */
@@ -85,36 +83,15 @@ export async function tryNode(node: GraphNode, what: "check" | "shell", parts: T
       base: sandboxEnvironment,
     });
     const started = sandbox.wrap(words, variables);
-    return await ended(started, what === "shell");
+    const isShell = what === "shell";
+    const { exitCode, stderr } = await runHere(started, { isShell });
+    const hasFailed = exitCode !== 0 && (!isShell || exitCode === NO_NETWORK_EXIT);
+    const problem = hasFailed ? stderr.trim() || `It ended with exit code ${exitCode}.` : null;
+    return { exitCode, problem };
   } catch (error) {
     if (error instanceof AttemptFailure) return { exitCode: null, problem: error.message };
     throw error;
   }
-}
-
-function ended(
-  { file, args, cwd, env }: ReturnType<Awaited<ReturnType<Sandboxes["prepare"]>>["wrap"]>,
-  isShell: boolean,
-): Promise<Tried> {
-  const child = spawn(file, args, {
-    cwd,
-    env: { ...env },
-    stdio: isShell ? "inherit" : ["ignore", "ignore", "pipe"],
-  });
-  let said = "";
-  child.stderr?.on("data", (chunk: Buffer) => {
-    if (said.length < STDERR_CHARS_MAX) said += chunk.toString();
-  });
-  return new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", (exitCode) => {
-      const hasFailed = exitCode !== 0 && (!isShell || exitCode === NO_NETWORK_EXIT);
-      resolve({
-        exitCode,
-        problem: hasFailed ? said.trim() || `It ended with exit code ${exitCode}.` : null,
-      });
-    });
-  });
 }
 
 /** A message with nothing in it. */
