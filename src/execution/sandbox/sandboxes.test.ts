@@ -279,6 +279,41 @@ describe("a command in a sandbox", { skip: noSandboxes, concurrency: 2 }, () => 
     await eventually(async () => (await processesWith(word)) === 0);
   });
 
+  test("has processes of its own, also beside a fork bomb of the same user", async () => {
+    const runId = "run_bombed";
+    const processes = 40;
+    // Each of them goes on trying, and all are gone with the sandbox.
+    const bomb = `
+import os, time
+shared = os.environ["SVC_RUN_DIR"]
+while not os.path.exists(shared + "/done"):
+    try: os.fork()
+    except BlockingIOError:
+        open(shared + "/full", "w").close()
+        time.sleep(0.02)`;
+    const python = (script: string, agentId: string) => {
+      const config = executorConfig({
+        command: ["python3", "-S", "-c", script],
+        ...sandboxed({ limits: { processes } }),
+      });
+      return fixture.run({ runId, agentId, config });
+    };
+    const bombing = python(bomb, "bomb");
+    await eventually(() => existsSync(join(fixture.home, "runs", runId, "shared/full")));
+    const beside = `
+import os, signal
+pids = []
+for _ in range(${processes - 10}):
+    pid = os.fork()
+    if pid == 0: signal.pause()
+    pids.append(pid)
+for pid in pids: os.kill(pid, signal.SIGKILL)
+open(os.environ["SVC_RUN_DIR"] + "/done", "w").close()
+print(len(pids))`;
+    assert.equal(printed(await python(beside, "beside")), `${processes - 10}\n`);
+    assert.equal((await bombing).kind, "succeeded");
+  });
+
   test("gets messages on stdin when it is long-lived, also by the name of that", async () => {
     const config = { ...sandboxed(), longLived: true };
     const script = 'read -r line </dev/stdin; [ -n "$line" ] && echo \'{"complete_step": 1}\'';
