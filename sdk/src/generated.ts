@@ -4015,6 +4015,38 @@ export interface Operations {
   readonly leaveCluster: { readonly request: { readonly body: LeaveCluster }; readonly answer: Operation };
 
   /**
+   * List what all runs ask people (GET /api/v1/human)
+   *
+   * Oldest first; those that wait for an answer, unless the status says otherwise.
+   */
+  readonly listAllHumanRequests: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** pending, without it: what can be answered, so only of runs that have not ended. */
+            readonly status?: "pending" | "answered" | "timed_out" | undefined;
+
+            /** Of this run only. */
+            readonly run_id?: string | undefined;
+
+            /** Of the runs of this job only. */
+            readonly job_id?: string | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: HumanRequestPage;
+  };
+
+  /**
    * List blueprints (GET /api/v1/blueprints)
    *
    * What the folders of SVC_BLUEPRINT_CATALOG hold. A broken one is listed as broken, and hides no
@@ -4067,6 +4099,46 @@ export interface Operations {
         | undefined;
     };
     readonly answer: BundlePage;
+  };
+
+  /**
+   * List the messages of all runs that were not processed (GET /api/v1/dead-letters)
+   *
+   * Newest first; the open ones, unless the status says otherwise.
+   */
+  readonly listDeadLetters: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** open, without it: those that were not sent again. */
+            readonly status?: "open" | "retried" | undefined;
+
+            /** Why nobody has it. */
+            readonly reason?:
+              | "ttl_expired"
+              | "target_gone"
+              | "mailbox_full"
+              | "processing_failed"
+              | undefined;
+
+            /** Of this run only. */
+            readonly run_id?: string | undefined;
+
+            /** Of the runs of this job only. */
+            readonly job_id?: string | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: DeadLetterPage;
   };
 
   /** List deployments (GET /api/v1/deployments) */
@@ -5478,6 +5550,13 @@ export const operations = {
     answer: "json",
     takesKey: true,
   },
+  listAllHumanRequests: {
+    method: "GET",
+    path: "/api/v1/human",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   listBlueprints: {
     method: "GET",
     path: "/api/v1/blueprints",
@@ -5486,6 +5565,13 @@ export const operations = {
     takesKey: false,
   },
   listBundles: { method: "GET", path: "/api/v1/bundles", body: "none", answer: "json", takesKey: false },
+  listDeadLetters: {
+    method: "GET",
+    path: "/api/v1/dead-letters",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   listDeployments: {
     method: "GET",
     path: "/api/v1/deployments",

@@ -107,8 +107,10 @@ export type OutputsQuery = QueryOf<"listRunOutputs">;
 /** A question of a worker to people. */
 export type HumanRequest = AnswerOf<"getHumanRequest">;
 export type HumanRequestsQuery = QueryOf<"listHumanRequests">;
+export type AllHumanRequestsQuery = QueryOf<"listAllHumanRequests">;
 export type HumanAnswer = BodyOf<"answerHumanRequest">;
 export type RunDeadLettersQuery = QueryOf<"listRunDeadLetters">;
+export type AllDeadLettersQuery = QueryOf<"listDeadLetters">;
 /** Result of the retry of dead letters. */
 export type Retried = AnswerOf<"retryRunDeadLetters">;
 

@@ -4,6 +4,8 @@ import type { FollowOptions } from "./follow.ts";
 import { operations } from "./generated.ts";
 import { type Pages, pagesOf } from "./pages.ts";
 import type {
+  AllDeadLettersQuery,
+  AllHumanRequestsQuery,
   Artifact,
   ArtifactsQuery,
   Channel,
@@ -259,6 +261,16 @@ export class RunsResource {
   ): Promise<HumanRequest> {
     const request = { path: { run_id: runId, request_id: requestId }, body: answer };
     return this.#transport.value("answerHumanRequest", request, options);
+  }
+
+  /** The questions of all runs to people, oldest first: the ones that can be answered, unless the query says otherwise. */
+  allHumanRequests(query: AllHumanRequestsQuery = {}, options: CallOptions = {}): Pages<HumanRequest> {
+    return pagesOf(this.#transport, "listAllHumanRequests", { query }, options);
+  }
+
+  /** The messages of all runs that were not processed, newest first: the open ones, unless the query says otherwise. */
+  allDeadLetters(query: AllDeadLettersQuery = {}, options: CallOptions = {}): Pages<DeadLetter> {
+    return pagesOf(this.#transport, "listDeadLetters", { query }, options);
   }
 
   /** Its messages that were not processed, newest first. */

@@ -4,7 +4,7 @@ import type { DeadLetter, HumanRequest } from "../../sdk/src/index.ts";
 import { type Call, printAnswer, UsageError } from "./command.ts";
 import { jsonOption } from "./input.ts";
 import { limitOf, printList } from "./lists.ts";
-import { gatewayRun, type NamedRun, withNamedRun } from "./named-run.ts";
+import { type NamedRun, withNamedRun } from "./named-run.ts";
 import { ago } from "./record-text.ts";
 import type { ServerCall } from "./session.ts";
 import { cleanText, plural } from "./text.ts";
@@ -14,7 +14,7 @@ const QUESTION_CHARS = 120;
 
 // ------------------------------------------------------------------------------------------------ human
 
-/** `troupe human`: open requests of one run, or of every run of the gateway that is under way. */
+/** `troupe human`: open requests of one run, or of every run of the gateway. */
 export async function human(call: ServerCall): Promise<number> {
   if (call.words[0] === undefined) return printRequests(call, requestsOfAll(call));
   return withNamedRun(call, (run) => printRequests(call, requestsOf(run)));
@@ -31,11 +31,8 @@ async function* requestsOf(run: NamedRun): AsyncGenerator<OpenRequest, undefined
 }
 
 async function* requestsOfAll(call: ServerCall): AsyncGenerator<OpenRequest, undefined> {
-  for (const status of ["running", "queued", "paused"] as const) {
-    for await (const run of call.client.runs.list({ status, page_size: PAGE })) {
-      if (run.progress.human_pending > 0) yield* requestsOf(gatewayRun(call, run.run_id));
-    }
-  }
+  const all = call.client.runs.allHumanRequests({ page_size: PAGE });
+  for await (const request of all) yield { id: request.run_id, request };
 }
 
 function printRequests(call: Call, requests: AsyncIterable<OpenRequest>): Promise<number> {
@@ -78,7 +75,7 @@ export async function answer(call: ServerCall): Promise<number> {
 // ----------------------------------------------------------------------------------------- dead letters
 
 /**
- * `troupe dead-letters`: lists them, or sends one or all open ones again.
+ * `troupe dead-letters`: lists them, of one run or the open ones of all, or sends one or all open ones of a run again.
  *
  * @param only the kind of id it takes; any kind when absent
  */
@@ -87,8 +84,13 @@ export function deadLetters(only?: "job"): (call: ServerCall) => Promise<number>
     const one = call.text("retry");
     const isAll = call.flag("retry-all") === true;
     if (one !== null && isAll) throw new UsageError("Give --retry or --retry-all, not both.");
-    if (one !== null || isAll) return withNamedRun(call, (run) => retry(call, run, one));
+    const isOfAll = call.words[0] === undefined;
+    if (one !== null || isAll) {
+      if (isOfAll) throw new UsageError("Name the run whose messages are to be sent again.");
+      return withNamedRun(call, (run) => retry(call, run, one));
+    }
     const limit = limitOf(call);
+    if (isOfAll) return printAllLetters(call, limit);
     return withNamedRun(call, (run) => printLetters(call, run, limit), only);
   };
 }
@@ -97,19 +99,32 @@ function printLetters(call: Call, run: NamedRun, limit: number | null): Promise<
   return printList<DeadLetter>(call, {
     limit,
     items: (pageSize) => run.letters(pageSize, limit),
-    head: ["DEAD LETTER", "STATUS", "FOR", "REASON", "ATTEMPTS", "WHEN", "MESSAGE"],
-    row: (letter) => [
-      letter.dead_letter_id,
-      letter.status,
-      letter.agent_id,
-      letter.reason,
-      letter.attempts,
-      ago(letter.created_at),
-      letter.message.type,
-    ],
+    head: letterHead,
+    row: letterRow,
     nothing: `${cleanText(run.id)} has no dead letters.`,
   });
 }
+
+function printAllLetters(call: ServerCall, limit: number | null): Promise<number> {
+  return printList<DeadLetter>(call, {
+    limit,
+    items: (pageSize) => call.client.runs.allDeadLetters({ page_size: pageSize }),
+    head: ["RUN", ...letterHead],
+    row: (letter) => [letter.run_id, ...letterRow(letter)],
+    nothing: "No open dead letters.",
+  });
+}
+
+const letterHead = ["DEAD LETTER", "STATUS", "FOR", "REASON", "ATTEMPTS", "WHEN", "MESSAGE"];
+const letterRow = (letter: DeadLetter) => [
+  letter.dead_letter_id,
+  letter.status,
+  letter.agent_id,
+  letter.reason,
+  letter.attempts,
+  ago(letter.created_at),
+  letter.message.type,
+];
 
 async function retry(call: Call, run: NamedRun, deadLetterId: string | null): Promise<number> {
   const retried = await run.retry(deadLetterId);

@@ -101,9 +101,12 @@ const attention: readonly CatalogueEntry[] = [
     load: withServer(async () => (await import("./attention.ts")).answer),
   }),
   command({
-    usage: "dead-letters <id>",
-    summary: "List the messages that a run could not deliver, newest first, or send them again.",
-    details: eitherIds,
+    usage: "dead-letters [id]",
+    summary: "List the messages that runs could not deliver, newest first, or send those of a run again.",
+    details: [
+      "Of one run, or of a job's latest one; without an id, the open ones of every run of the gateway.",
+      ...eitherIds,
+    ],
     options: [
       option("--retry DEAD-LETTER", "Send this one again, as a new message."),
       option("--retry-all", "Send every open one again."),

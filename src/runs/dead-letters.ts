@@ -40,6 +40,23 @@ export interface DeadLetterPage {
   readonly before: string | null;
 }
 
+/** A letter with the gateway's run that it belongs to. */
+export interface LetterOfRun {
+  readonly runId: string;
+  readonly letter: DeadLetter;
+}
+
+/** Of all runs of the gateway. */
+export interface LettersOfRunsPage {
+  readonly status: LetterStatus;
+  readonly reason: DeadLetterReason | null;
+  readonly runId: string | null;
+  readonly jobId: string | null;
+  readonly limit: number;
+  /** The last letter of the page before; null for the first page. */
+  readonly before: string | null;
+}
+
 /**
  * The dead letters of a job, as committed. A port, implemented in src/store: no read scans a history, and none finds
  * what a removed job has left.
@@ -48,6 +65,8 @@ export interface DeadLetterRecords {
   /** Newest first. */
   deadLetters(jobId: string, page: DeadLetterPage): Promise<Page<DeadLetter>>;
   deadLetter(jobId: string, deadLetterId: string): Promise<DeadLetter | null>;
+  /** Newest first, over all runs of the gateway. */
+  lettersOfRuns(page: LettersOfRunsPage): Promise<Page<LetterOfRun>>;
   /** The newest open letter's id; null without one. */
   newestOpenLetter(jobId: string): Promise<string | null>;
   /** Open ones behind `after`, up to and including `through`, oldest first: few, to be worked on at once. */

@@ -26,6 +26,26 @@ export interface HumanRequestPage {
   readonly afterSeq: number;
 }
 
+/** A request with the gateway's run that it belongs to. */
+export interface RequestOfRun {
+  readonly runId: string;
+  readonly request: HumanRequest;
+}
+
+/** Of all runs of the gateway. Pending ones are those that can be answered: their runs have not ended. */
+export interface RequestsOfRunsPage {
+  readonly status: HumanStatus;
+  readonly runId: string | null;
+  readonly jobId: string | null;
+  readonly limit: number;
+  /** The last request of the page before; null for the first page. */
+  readonly after: {
+    readonly createdAtMs: number;
+    readonly runId: string;
+    readonly eventSeq: number;
+  } | null;
+}
+
 /**
  * What the workers of a job asked people, as committed. A port, implemented in src/store: no read scans a history, and
  * none finds what a removed job has left.
@@ -34,6 +54,8 @@ export interface HumanRequestRecords {
   /** In the order in which they were asked. */
   humanRequests(jobId: string, page: HumanRequestPage): Promise<Page<HumanRequest>>;
   humanRequest(jobId: string, requestId: string): Promise<HumanRequest | null>;
+  /** Oldest first, over all runs of the gateway. Reads nothing of what has ended, unless that is asked for. */
+  requestsOfRuns(page: RequestsOfRunsPage): Promise<Page<RequestOfRun>>;
 }
 
 export const answerLimits = {

@@ -173,6 +173,7 @@ test("a run that asks a person is as the document says, and so is its answer", a
   await judged("GET", `${runPath}/human?status=pending`);
   await judged("GET", `${runPath}/human?status=never`);
   await judged("GET", "/runs/none/human");
+  for (const query of ["", "?status=timed_out", "?status=never"]) await judged("GET", `/human${query}`);
   for (const path of ["ship", "nothing"]) await judged("GET", `${runPath}/human/${path}`);
   const respond = (decision: string, id = "ship") =>
     judged("POST", `${runPath}/human/${id}/response`, { body: { decision, data: { n: 1 } } });
@@ -188,6 +189,7 @@ test("dead letters are as the document says, and so is sending them again", asyn
   const { body } = await judged("POST", "/jobs", { body: { bundle_id: bundleId } });
   const run = await judged("POST", `/jobs/${body.job_id}/runs`, { body: {} });
   const letters = `/runs/${run.body.run_id}/dead-letters`;
+  for (const query of ["", "?reason=never"]) await judged("GET", `/dead-letters${query}`);
   await happens(program, String(run.body.run_id), "message_dead_lettered");
   await givingUp.fix();
   const { items } = (await judged("GET", `${letters}?status=open`)).body as {

@@ -154,6 +154,7 @@ async function people(): Promise<void> {
   await happens(program, asking, "human_input_requested");
   const human = `/api/v1/runs/${asking}/human`;
   for (const path of ["", "/ship", "/none"]) await say("GET", human + path);
+  await say("GET", "/api/v1/human");
   for (const decision of ["no", "yes", "yes", "late"]) {
     await say("POST", `${human}/ship/response`, { body: { decision, data: { n: 1 } } });
   }
@@ -166,6 +167,7 @@ async function people(): Promise<void> {
   const letters = `/api/v1/runs/${open}/dead-letters`;
   const { items } = (await say("GET", letters)).body as { readonly items: readonly JsonObject[] };
   const one = `${letters}/${items[0]?.dead_letter_id}`;
+  await say("GET", "/api/v1/dead-letters");
   await say("GET", one);
   for (const path of [one, one, `${letters}/none`, letters]) await say("POST", `${path}/retry`);
   await say("PATCH", `/api/v1/runs/${open}`, { body: { desired_state: "cancelled" } });

@@ -132,6 +132,20 @@ test("without an id, what every run of the gateway asks is listed", async () => 
   assert.equal((await done(gateway, "human")).out, "");
 });
 
+test("without an id, the open dead letters of every run of the gateway are listed, and none is sent again", async (t) => {
+  const givingUp = await makeGivingUp();
+  t.after(() => givingUp.remove());
+  const id = await startRun(gateway, await createJob(gateway, givingUp.manifest));
+  await happens(gateway, id, "message_dead_lettered");
+  const { out } = await done(gateway, "dead-letters");
+  assert.match(out, /^RUN +DEAD LETTER +STATUS /);
+  assert.match(out, new RegExp(`\n${id} +dl_\\w+ +open +worker `));
+  const refused = await at(gateway, "dead-letters", "--retry-all").ended;
+  assert.equal(refused.code, 2);
+  assert.match(refused.err, /Name the run/);
+  await done(gateway, "cancel", id);
+});
+
 test("a watched run shows that it waits for a person, and how to answer", async () => {
   const manifest = join(folder, "manifest.json");
   await writeFile(manifest, JSON.stringify(askingGraph("watched", [ship])));

@@ -89,6 +89,8 @@ describe("a dead letter of a run that is open", () => {
     assert.deepEqual(await call(program, "GET", `/runs/${runId}/dead-letters/${id}`), letter);
     const { job_id: jobId } = await call(program, "GET", `/runs/${runId}`);
     assert.deepEqual(await walk(program, `/jobs/${jobId}/dead-letters`, 2), letters);
+    assert.deepEqual(await walk(program, `/dead-letters?job_id=${jobId}`, 2), letters);
+    assert.deepEqual(await walk(program, "/dead-letters", 1), letters);
 
     await broken.fix();
     const answer = await retry(program, runId, `/${id}`);
@@ -101,6 +103,8 @@ describe("a dead letter of a run that is open", () => {
     const ids = async (query: string) =>
       (await lettersOf(program, runId, query, 1)).map((one) => one.dead_letter_id);
     assert.deepEqual(await ids("?status=retried"), [id]);
+    const open = await walk(program, `/dead-letters?reason=processing_failed&run_id=${runId}`);
+    assert.deepEqual(open, [letters[0], letters[2]]);
     assert.deepEqual(await ids("?status=open"), [letters[0]?.dead_letter_id, letters[2]?.dead_letter_id]);
     assert.deepEqual(
       (await walk(program, `/jobs/${jobId}/dead-letters?status=retried`)).map((one) => one.dead_letter_id),

@@ -97,6 +97,8 @@ describe("a run that asks a person", () => {
     assert.deepEqual(rest, asked);
     assert.ok(Date.parse(String(createdAt)) <= Date.now());
     assert.deepEqual(await call(program, "GET", `/runs/${runId}/human/ship`), first);
+    for (const query of ["", `?run_id=${runId}`, `?job_id=${run.job_id}&status=pending`])
+      assert.deepEqual(await walk(program, `/human${query}`), [first], query);
 
     const body = { decision: "yes", comment: "at last", data: { at: ["noon", null] } };
     const answer = await respond(program, runId, "ship", body);
@@ -111,6 +113,8 @@ describe("a run that asks a person", () => {
     const end = await call(program, "GET", `/runs/${runId}`);
     assert.deepEqual([labelOf(end), (end.progress as JsonObject).human_pending], ["Completed", 0]);
     assert.deepEqual(await call(program, "GET", `/runs/${runId}/human/ship`), answer.body);
+    assert.deepEqual(await walk(program, "/human"), []);
+    assert.deepEqual(await walk(program, "/human?status=answered"), [answer.body]);
   });
 
   test("is followed on the channel for people: the question, the answer, the end of a time", async () => {

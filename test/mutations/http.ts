@@ -19,6 +19,20 @@ export const httpMutations: readonly Mutation[] = [
     tests: etag,
   },
   {
+    fault: "the list of all questions has those of ended runs",
+    file: "src/store/sql/human-requests.ts",
+    search: '    .where("j.terminal", "=", sql.lit(0))\n',
+    replacement: "",
+    tests: ["src/store/sql/attention.test.ts"],
+  },
+  {
+    fault: "the page of all questions begins at the time of the last one, and leaves out others of this time",
+    file: "src/store/sql/human-requests.ts",
+    search: "tuple(createdAtMs, runId, eventSeq)),",
+    replacement: 'tuple(createdAtMs + 1, "", eventSeq)),',
+    tests: ["src/store/sql/attention.test.ts"],
+  },
+  {
     fault: "If-Match takes a tag that no answer had",
     file: "src/http/core/etag.ts",
     search: "return shown !== undefined && tag === tagOf(resource, shown);",

@@ -11,6 +11,7 @@ import * as deployments from "../resources/deployments.ts";
 import * as doctor from "../resources/doctor.ts";
 import * as events from "../resources/events.ts";
 import type { RunParts } from "../resources/find-run.ts";
+import * as humanRequests from "../resources/human-requests.ts";
 import * as jobs from "../resources/jobs.ts";
 import * as logs from "../resources/logs.ts";
 import * as metrics from "../resources/metrics.ts";
@@ -51,6 +52,7 @@ const resources = [
   results,
   artifacts,
   runDashboard,
+  humanRequests,
   deadLetters,
   deployments,
   logs,

@@ -1,5 +1,5 @@
 // The messages of a run that were not processed: GET /runs/{run_id}/dead-letters, …/{dead_letter_id}, and POST …/retry, in
-// both APIs; in the gateway also GET /jobs/{job_id}/dead-letters.
+// both APIs; in the gateway also GET /jobs/{job_id}/dead-letters and, over all runs, GET /dead-letters.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isoTime } from "../../engine/event.ts";
@@ -9,6 +9,7 @@ import {
   type DeadLetter,
   type DeadLetterRecords,
   type DeadLetters,
+  type LetterOfRun,
   type LetterStatus,
   letterStatuses,
   type Retried,
@@ -36,6 +37,11 @@ export interface Parts {
 
 const Status = Type.OneOf(letterStatuses, "Whether it was sent again.");
 
+const Reason = Type.OneOf(
+  ["ttl_expired", "target_gone", "mailbox_full", "processing_failed"],
+  "Why nobody has it.",
+);
+
 const DeadLetterSchema = Type.Object({
   dead_letter_id: Type.String({ examples: ["dl_01k9z1v7m3e8q2x4c6t8b0n5dk"] }),
   run_id: RunId,
@@ -47,10 +53,7 @@ const DeadLetterSchema = Type.Object({
     to: "writer",
     body: { topic: "bees" },
   }),
-  reason: Type.OneOf(
-    ["ttl_expired", "target_gone", "mailbox_full", "processing_failed"],
-    "Why nobody has it.",
-  ),
+  reason: Reason,
   attempts: Type.Integer("How often its processing was tried."),
   status: Status,
   created_at: Type.Time("When it was given up."),
@@ -62,6 +65,14 @@ const DeadLetterPageSchema = pageOf(DeadLetterSchema, "messages that were not pr
 const DeadLettersQuery = Type.Input({ status: Status, ...pageQuery });
 
 const JobDeadLettersQuery = Type.Input({ ...whichRun, status: Status, ...pageQuery });
+
+const AllDeadLettersQuery = Type.Input({
+  status: Type.OneOf(letterStatuses, "open, without it: those that were not sent again."),
+  reason: Reason,
+  run_id: Type.String("Of this run only."),
+  job_id: Type.String("Of the runs of this job only."),
+  ...pageQuery,
+});
 
 const RetriedSchema = Type.Object(
   {
@@ -165,16 +176,31 @@ export function gatewayRoutes(app: FastifyInstance, parts: Parts & RunParts & Jo
             return { rows: rows.map((letter) => ({ runId: run.runId, letter })), isCut };
           },
           positionOf: ({ runId: ofRun, letter }) => [ofRun, letter.deadLetterId],
-          render: ({ runId: ofRun, letter }) => render({ runId: ofRun }, letter),
+          render: renderOfRun,
         });
       },
     }),
   ]);
-}
-
-interface LetterOfRun {
-  readonly runId: string;
-  readonly letter: DeadLetter;
+  addRoutes(app, "runs", [
+    get("/dead-letters", {
+      operationId: "listDeadLetters",
+      summary: "List the messages of all runs that were not processed",
+      description: "Newest first; the open ones, unless the status says otherwise.",
+      query: AllDeadLettersQuery,
+      answers: { 200: DeadLetterPageSchema },
+      handle: (request, reply) => {
+        const { status = "open", reason = null, run_id: runId = null, job_id: jobId = null } = request.query;
+        return sendPage<LetterOfRun>(parts, request, reply, {
+          rows: (limit, after) => {
+            const before = after === null ? null : String(after[0]);
+            return parts.deadLetterRecords.lettersOfRuns({ status, reason, runId, jobId, limit, before });
+          },
+          positionOf: ({ letter }) => [letter.deadLetterId],
+          render: renderOfRun,
+        });
+      },
+    }),
+  ]);
 }
 
 /** Newest first. */
@@ -190,6 +216,8 @@ function lettersOf({ deadLetterRecords }: Parts, run: FoundRun, status: LetterSt
     render: (letter) => render(run, letter),
   } satisfies List<DeadLetter>;
 }
+
+const renderOfRun = ({ runId, letter }: LetterOfRun) => render({ runId }, letter);
 
 function render({ runId }: Pick<FoundRun, "runId">, letter: DeadLetter): string {
   return (

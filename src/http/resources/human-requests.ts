@@ -1,7 +1,7 @@
-// What a run's workers ask people: GET /runs/{run_id}/human, …/{request_id}, and POST …/response, in both APIs. What is
-// stored as JSON text is put into the answer as it is.
+// What a run's workers ask people: GET /runs/{run_id}/human, …/{request_id}, and POST …/response, in both APIs; in the
+// gateway also GET /human, over all runs. What is stored as JSON text is put into the answer as it is.
 
-import type { FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import { isoTime } from "../../engine/event.ts";
 import type { HumanRequest, HumanResponse } from "../../engine/journal.ts";
 import type { JsonValue } from "../../engine/json.ts";
@@ -12,16 +12,17 @@ import {
   type HumanRequestRecords,
   type HumanStatus,
   humanStatuses,
+  type RequestOfRun,
 } from "../../runs/human-answers.ts";
 import { ANONYMOUS } from "../core/auth.ts";
 import type { JsonBody } from "../core/json-body.ts";
-import { get, post } from "../core/route.ts";
+import { addRoutes, get, post } from "../core/route.ts";
 import { ApiError } from "../core/runtime-errors.ts";
 import { readBody } from "../core/runtime-query.ts";
 import { type Static, Type } from "../core/type.ts";
 import type { Api } from "./api.ts";
 import type { FoundRun } from "./find-run.ts";
-import { type List, sendJson } from "./lists.ts";
+import { type List, type PageParts, sendJson, sendPage } from "./lists.ts";
 import { idempotencyKeyHeader, pageOf, pageQuery, RunId } from "./schemas.ts";
 
 export interface Parts {
@@ -69,6 +70,16 @@ const HumanRequestSchema = Type.Object(
 const HumanRequestPageSchema = pageOf(HumanRequestSchema, "requests to people, oldest first");
 
 const HumanRequestsQuery = Type.Input({ status: Status, ...pageQuery });
+
+const AllHumanRequestsQuery = Type.Input({
+  status: Type.OneOf(
+    humanStatuses,
+    "pending, without it: what can be answered, so only of runs that have not ended.",
+  ),
+  run_id: Type.String("Of this run only."),
+  job_id: Type.String("Of the runs of this job only."),
+  ...pageQuery,
+});
 
 const AnswerHumanBody = Type.Input(
   {
@@ -135,6 +146,37 @@ export function routes(api: Api, parts: Parts): void {
   ]);
 }
 
+export function gatewayRoutes(app: FastifyInstance, parts: Parts & PageParts): void {
+  addRoutes(app, "runs", [
+    get("/human", {
+      operationId: "listAllHumanRequests",
+      summary: "List what all runs ask people",
+      description: "Oldest first; those that wait for an answer, unless the status says otherwise.",
+      query: AllHumanRequestsQuery,
+      answers: { 200: HumanRequestPageSchema },
+      handle: (request, reply) => {
+        const { status = "pending", run_id: runId = null, job_id: jobId = null } = request.query;
+        return sendPage<RequestOfRun>(parts, request, reply, {
+          rows: (limit, position) => {
+            const [createdAtMs, lastRunId, eventSeq] = position ?? [];
+            const after =
+              position === null
+                ? null
+                : {
+                    createdAtMs: Number(createdAtMs),
+                    runId: String(lastRunId),
+                    eventSeq: Number(eventSeq),
+                  };
+            return parts.humanRequests.requestsOfRuns({ status, runId, jobId, limit, after });
+          },
+          positionOf: ({ runId: ofRun, request: one }) => [one.createdAtMs, ofRun, one.eventSeq],
+          render: ({ runId: ofRun, request: one }) => render({ runId: ofRun }, one),
+        });
+      },
+    }),
+  ]);
+}
+
 function answerOf({
   body,
   principal,
@@ -164,7 +206,7 @@ function requestsOf({ humanRequests }: Parts, run: FoundRun, status: HumanStatus
 const text = JSON.stringify;
 const time = (ms: number | null) => (ms === null ? "null" : `"${isoTime(ms)}"`);
 
-function render({ runId }: FoundRun, request: HumanRequest): string {
+function render({ runId }: Pick<FoundRun, "runId">, request: HumanRequest): string {
   const { requestId, agentId, prompt, allowedDecisions, status, defaultAction } = request;
   return (
     `{"request_id":${text(requestId)},"run_id":${text(runId)},"agent_id":${text(agentId)},` +

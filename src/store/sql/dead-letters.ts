@@ -8,7 +8,9 @@ import {
   atMost,
   BEHIND_ALL_IDS,
   type Db,
+  definitionOfRun,
   jobIsThere,
+  jobOfRun,
   listQuery,
   pageQuery,
   query,
@@ -77,11 +79,35 @@ const openBetween = pageQuery(
   WORK_CHARS_MAX,
 );
 
+/** Newest first, over all runs. */
+const listOfRuns = listQuery(
+  (db, status: string, before: string, limit: number) =>
+    db
+      .selectFrom("dead_letters as l")
+      .innerJoin("jobs as j", "j.job_id", "l.job_id")
+      .innerJoin("runs as r", "r.runtime_job_id", "l.job_id")
+      .selectAll("l")
+      .select("r.run_id")
+      .where(({ exists }) => exists(definitionOfRun(db)))
+      .where("l.status", "=", status)
+      .where("l.dead_letter_id", "<", before)
+      .orderBy("l.dead_letter_id", "desc")
+      .limit(atMost(limit)),
+  {
+    reason: (list, reason) => list.where("l.reason", "=", reason),
+    runId: (list, runId) => list.where("l.job_id", "=", jobOfRun(runId)),
+    jobId: (list, jobId) => list.where("r.job_id", "=", jobId),
+  },
+  (row) => ({ runId: row.run_id, letter: letters.toRecord(row) }),
+);
+
 export function sqlDeadLetterRecords(database: Database): DeadLetterRecords {
   return {
     deadLetters: (jobId, { status, limit, before }) =>
       list(database, { status }, jobId, before ?? BEHIND_ALL_IDS, limit),
     deadLetter: (jobId, deadLetterId) => one.first(database, jobId, deadLetterId),
+    lettersOfRuns: ({ status, reason, runId, jobId, limit, before }) =>
+      listOfRuns(database, { reason, runId, jobId }, status, before ?? BEHIND_ALL_IDS, limit),
     newestOpenLetter: (jobId) => newestOpen.first(database, jobId),
     openLetters: async (jobId, { after, through, limit }) =>
       (await openBetween(database, jobId, after, through, limit)).rows,

@@ -194,6 +194,19 @@ export function jobIsThere(db: Db, jobId: string) {
   return db.selectFrom("jobs as j").select("j.job_id").where("j.job_id", "=", jobId);
 }
 
+/** The durable job of the run in `r`, unless it was deleted. */
+export function definitionOfRun(db: Db) {
+  return db
+    .selectFrom("job_definitions as d")
+    .select("d.job_id")
+    .where("d.job_id", "=", sql<string>`r.job_id`)
+    .where("d.deleted", "=", sql.lit(0));
+}
+
+/** The runtime job of a run: for rows of many runs, of which one is wanted. */
+export const jobOfRun = (runId: string) =>
+  sql<string>`(SELECT runtime_job_id FROM runs WHERE run_id = ${runId})`;
+
 /** Without the hint SQLite reads all rows of the job and compares the status, instead of using the index on it. */
 export const rareStatus = (status: string) => sql<boolean>`unlikely(status = ${status})`;
 

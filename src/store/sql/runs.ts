@@ -20,7 +20,16 @@ import type {
 import { columnsOf, flag } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { tallyOf } from "./jobs.ts";
-import { atMost, BEHIND_ALL_IDS, command, type Db, insertion, listQuery, query } from "./query.ts";
+import {
+  atMost,
+  BEHIND_ALL_IDS,
+  command,
+  type Db,
+  definitionOfRun,
+  insertion,
+  listQuery,
+  query,
+} from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
 const triggerColumns = columnsOf<Schema["runs"], RunTrigger>({ kind: "trigger_kind", id: "trigger_id" });
@@ -63,16 +72,6 @@ type RunExpression = ExpressionBuilder<Schema & { r: Schema["runs"] }, "r">;
 
 /** Of the question shown in a run's progress. */
 const PROMPT_CHARS = 200;
-
-/** Whether the job of the run in `r` exists. */
-const definitionIsThere = (eb: RunExpression) =>
-  eb.exists(
-    eb
-      .selectFrom("job_definitions as d")
-      .select("d.job_id")
-      .whereRef("d.job_id", "=", "r.job_id")
-      .where("d.deleted", "=", sql.lit(0)),
-  );
 
 /**
  * Agents without work at the moment: those that are done, and idle ones that have processed a message and have an empty
@@ -175,7 +174,7 @@ function endsOf(row: RunRow, launched: boolean): AgentEnds | null {
   return { ...ends, done: Math.max(0, ends.done - Math.max(0, counted - total)) };
 }
 
-const existing = (db: Db) => runs(db).where(definitionIsThere);
+const existing = (db: Db) => runs(db).where(({ exists }) => exists(definitionOfRun(db)));
 
 const byId = query((db, runId: string) => existing(db).where("r.run_id", "=", runId), toRun);
 
@@ -210,7 +209,7 @@ const newestOfJob = query(
       .select("r.updated_at")
       .select("j.updated_at as job_updated_at")
       .where("r.job_id", "=", jobId)
-      .where(definitionIsThere)
+      .where(({ exists }) => exists(definitionOfRun(db)))
       .orderBy("r.run_id", "desc")
       .limit(atMost(limit)),
   (row): RunSummary => ({
