@@ -142,7 +142,12 @@ function runtimeApi(
   const { records, schedules, scheduler, scheduleTargets, triggerEvents } = gateway;
   const ofSchedules = { records, schedules, scheduler, scheduleTargets, triggerEvents };
   const server = runtimeServer(
-    { ...sharedParts(config, core, serving), ...ofSchedules, cleanup: core.cleanup },
+    {
+      ...sharedParts(config, core, serving),
+      ...ofSchedules,
+      cleanup: core.cleanup,
+      peaksOf: (ref) => core.runner.peaksOf(ref),
+    },
     {
       bodyBytesMax: config.bodyBytesMax,
       bundleBytesMax: config.bundleBytesMax,

@@ -25,6 +25,7 @@ import { FifoSupply } from "./process/pipes.ts";
 import { ProcessTrees } from "./process/process-trees.ts";
 import { SideCommands } from "./process/side-command.ts";
 import { Spawner } from "./process/spawner.ts";
+import type { Peaks } from "./process/usage.ts";
 import {
   AttemptControl,
   AttemptFailure,
@@ -181,6 +182,11 @@ export class LocalTaskRunner implements TaskRunner {
   /** Whether an attempt is under way. */
   has(ref: TaskRef): boolean {
     return this.#running.has(keyOf(ref));
+  }
+
+  /** The most that the command of an attempt that runs here was seen to use; null when nothing was. */
+  async peaksOf(ref: TaskRef): Promise<Peaks | null> {
+    return (await this.#running.get(keyOf(ref))?.control.peaks()) ?? null;
   }
 
   /** The attempts that are under way and were not asked to end. */

@@ -55,12 +55,20 @@ describe("sandboxes of the program", { skip: noSandboxes, concurrency: 2 }, () =
       const command = `[ "$SVC_ATTEMPT" = 1 ] && sleep 600; : ${word}`;
       const { id } = await call(first, "POST", "/jobs", boxed(command, { limits: { processes: 99 } }));
       await eventually(() => processesWith(word) > 0 && processesWith("sleep 600".replace(" ", "\0")) > 0);
-      const [{ engine, network_allow: allow, limits } = {}] = (await call(first, "GET", `/jobs/${id}`))
-        .sandboxes as JsonObject[];
+      let found: JsonObject = {};
+      await eventually(async () => {
+        [found = {}] = (await call(first, "GET", `/jobs/${id}`)).sandboxes as JsonObject[];
+        return found.peaks !== null;
+      });
+      const { engine, network_allow: allow, limits, peaks } = found;
       assert.deepEqual(
         [engine, allow, limits],
         ["bubblewrap", [], { processes: 99, file_mb: 16_384, tmp_mb: 256 }],
       );
+      const { processes, memory_bytes: memory } = peaks as Readonly<Record<string, number>>;
+      // The shell and what it waits for, and nothing that only holds the sandbox.
+      assert.equal(processes, 2);
+      assert.ok(memory! > 0);
       await first.kill();
       await eventually(() => processesWith(word) === 0);
       await using second = await startProgram({ home });

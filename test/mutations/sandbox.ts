@@ -46,6 +46,11 @@ export const sandboxMutations: readonly Mutation[] = [
     '"SIGTERM", this.#isWrapped',
     '"SIGTERM"',
   ),
+  mutationsOf("src/execution/process/usage.ts", ["src/execution/process/usage.test.ts"])(
+    "what a running command held before is forgotten",
+    "Math.max(worker.memoryBytesMax, memoryBytes)",
+    "0",
+  ),
   mutationsOf("src/resources/capacity.ts", ["src/resources/capacity.test.ts"])(
     "a run is accepted whose sandbox nobody has",
     "if (sandboxed !== undefined)",

@@ -1,7 +1,7 @@
 // The program that starts workers: a process of its own, so small that starting one from it costs little.
 // It reads requests from stdin and writes reports to stdout, as lines of JSON; spawner.ts is at the other end.
 //
-// - Every request is answered by `started` and later `ended`, or by `failed`.
+// - Every request for a worker is answered by `started` and later `ended`, or by `failed`.
 // - It ends as soon as its stdin does: with the runtime, however that ends. Under a lease it ends the workers first.
 // - It never blocks, also when the runtime at the other end of a worker's pipes is gone.
 
@@ -16,7 +16,7 @@ import { openEnd } from "./pipes.ts";
 import { withMark } from "./process-marks.ts";
 import { machineSource } from "./process-table.ts";
 import { signalGroup } from "./process-trees.ts";
-import { UsageMeter } from "./usage.ts";
+import { type Peaks, UsageMeter } from "./usage.ts";
 
 export interface StartSpec {
   readonly file: string;
@@ -39,6 +39,12 @@ export interface StartSpec {
 
 export interface StartRequest extends StartSpec {
   readonly id: number;
+}
+
+/** Asks what was seen of a running worker. */
+export interface PeaksRequest {
+  readonly id: number;
+  readonly peaksOf: number;
 }
 
 /** Until when workers may run, on the machine's monotonic clock in nanoseconds. */
@@ -67,6 +73,7 @@ export type StartReport = { readonly id: number } & (
   /** `code` is the system's, such as ENOENT. */
   | { readonly kind: "failed"; readonly code: string | null; readonly message: string }
   | ({ readonly kind: "ended" } & WorkerExit)
+  | { readonly kind: "peaks"; readonly peaks: Peaks | null }
 );
 
 /** Requests are checked before they are sent; this one is never reached. */
@@ -83,8 +90,10 @@ const bound = new Set<number>();
 /** Serves requests until stdin ends. */
 function serve(): void {
   const requests = new LineSplitter(REQUEST_BYTES_MAX, (line) => {
-    const request = JSON.parse(line) as StartRequest | LeaseRequest;
+    const request = JSON.parse(line) as StartRequest | LeaseRequest | PeaksRequest;
     if ("untilNs" in request) guard.extend(BigInt(request.untilNs));
+    else if ("peaksOf" in request)
+      report({ id: request.id, kind: "peaks", peaks: meter.peaksOf(request.peaksOf) });
     else start(request);
   });
   process.stdin.on("data", (chunk: Buffer) => requests.push(chunk));

@@ -15,11 +15,13 @@ import { LineSplitter } from "../output/lines.ts";
 import type {
   LeaseOver,
   LeaseRequest,
+  PeaksRequest,
   StartReport,
   StartRequest,
   StartSpec,
   WorkerExit,
 } from "./spawner-process.ts";
+import type { Peaks } from "./usage.ts";
 
 const PROGRAM = fileURLToPath(new URL("./spawner-process.ts", import.meta.url));
 /** More than any system lets a process have as its arguments and environment. */
@@ -41,7 +43,8 @@ export class SpawnerLost extends Error {
 
 type Open =
   | { readonly kind: "starting"; resolve(worker: StartedWorker): void; reject(error: Error): void }
-  | { readonly kind: "running"; resolve(exit: WorkerExit | null): void };
+  | { readonly kind: "running"; resolve(exit: WorkerExit | null): void }
+  | { readonly kind: "asking"; resolve(peaks: Peaks | null): void };
 
 export class Spawner {
   #process: ChildProcess | null = null;
@@ -85,6 +88,14 @@ export class Spawner {
     }
     this.#process.stdin?.write(`${line}\n`);
     return new Promise((resolve, reject) => this.#open.set(id, { kind: "starting", resolve, reject }));
+  }
+
+  /** @returns the most that was seen of a worker that runs; null when nothing was */
+  peaksOf(pid: number): Promise<Peaks | null> {
+    if (this.#process === null) return Promise.resolve(null);
+    const request: PeaksRequest = { id: ++this.#seq, peaksOf: pid };
+    this.#process.stdin?.write(`${JSON.stringify(request)}\n`);
+    return new Promise((resolve) => this.#open.set(request.id, { kind: "asking", resolve }));
   }
 
   /** Ends the spawner. To be called once no worker is left; may be called twice. */
@@ -143,7 +154,7 @@ export class Spawner {
     } else if (report.kind === "ended" && open.kind === "running") {
       const { exitCode, signal, usage, memory, isTreeGone } = report;
       open.resolve({ exitCode, signal, usage, memory, isTreeGone });
-    }
+    } else if (report.kind === "peaks" && open.kind === "asking") open.resolve(report.peaks);
   }
 
   #lost(child: ChildProcess, error: Error): void {

@@ -16,6 +16,7 @@ import {
 import { makeGates } from "../../../test/support/gates.ts";
 import { limits } from "../../engine/limits.ts";
 import type { ResourceUsage, TaskOutcome } from "../../engine/task-port.ts";
+import type { Peaks } from "./usage.ts";
 
 const MB = 1_024 * 1_024;
 /** More than the spawner reads between two looks, and less than it reads of the memory of one process. */
@@ -90,6 +91,28 @@ open("${first}").read()`;
     await gates.open(second);
     const small = usageOf(await shell);
     assert.ok(small.rssBytesMax !== null && small.rssBytesMax < 50 * MB, `${small.rssBytesMax}`);
+  });
+
+  it("is told while it runs: of all its processes together, the most so far", async () => {
+    await using fixture = new RunnerFixture();
+    const gate = gates.pipe("peaks");
+    const source = `import os
+b = b"x" * (40 << 20)
+if os.fork() == 0:
+    os.execvp("sh", ["sh", "-c", "read x < '${gate}'"])
+os.wait()`;
+    const task = taskStart(python(source));
+    assert.equal(await fixture.runner.peaksOf(task.ref), null);
+    fixture.runner.start(task);
+    let peaks: Peaks | null = null;
+    await eventually(async () => {
+      peaks = await fixture.runner.peaksOf(task.ref);
+      // What starts Python may be several.
+      return peaks !== null && peaks.processes >= 2 && peaks.memoryBytes >= 40 * MB;
+    });
+    await gates.open(gate);
+    await fixture.listener.outcome(task.ref);
+    assert.equal(await fixture.runner.peaksOf(task.ref), null);
   });
 
   it("includes what its children used, waited for or left running", async () => {

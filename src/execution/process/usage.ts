@@ -32,7 +32,17 @@ interface Watched {
   lookedAtMs: number;
   seenTicks: number;
   rssBytesMax: number | null;
+  memoryBytesMax: number;
+  processesMax: number;
   below: readonly SeenProcess[];
+}
+
+/** The most that looks at a running worker, with all that it has started, have seen. */
+export interface Peaks {
+  /** Of all its processes together, without what they have of files. */
+  readonly memoryBytes: number;
+  readonly processes: number;
+  readonly cpuMs: number;
 }
 
 type Report = (usage: ResourceUsage | null) => void;
@@ -57,9 +67,19 @@ export class UsageMeter {
       lookedAtMs: nowMs,
       seenTicks: 0,
       rssBytesMax: null,
+      memoryBytesMax: 0,
+      processesMax: 0,
       below: [],
     });
     this.#wakeAt(nowMs + LOOK_AFTER_MS[0]);
+  }
+
+  /** @returns null for one that nobody has looked at, or that does not run */
+  peaksOf(pid: number): Peaks | null {
+    const worker = this.#running.get(pid);
+    if (worker === undefined || worker.looks === 0) return null;
+    const { memoryBytesMax: memoryBytes, processesMax: processes, seenTicks } = worker;
+    return { memoryBytes, processes, cpuMs: seenTicks * MS_PER_TICK };
   }
 
   /**
@@ -152,12 +172,14 @@ function sumOf<T>(items: readonly T[], termOf: (item: T) => number): number {
 }
 
 function lookAt(worker: Watched, nowMs: number): void {
-  const { ticks, rssBytesMax, below } = usageOfTree(worker.pid, worker.below);
+  const { ticks, rssBytesMax, memoryBytes, processes, below } = usageOfTree(worker.pid, worker.below);
   worker.looks++;
   worker.dueAtMs = nowMs + (LOOK_AFTER_MS[worker.looks] ?? LOOK_AFTER_MS.at(-1) ?? 0);
   worker.lookedAtMs = nowMs;
   worker.seenTicks = Math.max(worker.seenTicks, ticks);
   worker.rssBytesMax = larger(worker.rssBytesMax, rssBytesMax);
+  worker.memoryBytesMax = Math.max(worker.memoryBytesMax, memoryBytes);
+  worker.processesMax = Math.max(worker.processesMax, processes);
   worker.below = below;
 }
 
@@ -186,6 +208,10 @@ interface TreeUsage {
   readonly ticks: number;
   /** The most memory that one of its processes held at a time; null when none of them has any left. */
   readonly rssBytesMax: number | null;
+  /** What all of them hold now. */
+  readonly memoryBytes: number;
+  /** How many there are, without those that only hold a sandbox. */
+  readonly processes: number;
   /** The processes below the root. */
   readonly below: readonly SeenProcess[];
 }
@@ -199,6 +225,8 @@ interface TreeUsage {
 function usageOfTree(rootPid: number, known: readonly SeenProcess[]): TreeUsage {
   let ticks = 0;
   let rssBytesMax: number | null = null;
+  let memoryBytes = 0;
+  let others = 0;
   const below: SeenProcess[] = [];
   const starts = new Map(known.map(({ pid, start }) => [pid, start]));
   // What is added meanwhile is visited as well.
@@ -207,17 +235,24 @@ function usageOfTree(rootPid: number, known: readonly SeenProcess[]): TreeUsage 
   for (const pid of pids) {
     if (++visited > PROCESSES_MAX) break;
     const stat = statOf(pid);
-    if (stat === null || (starts.get(pid) ?? stat.start) !== stat.start) continue;
+    if (stat === null || (starts.get(pid) ?? stat.start) !== stat.start) {
+      others++;
+      continue;
+    }
     ticks += stat.ownTicks + stat.reapedTicks;
-    rssBytesMax = larger(rssBytesMax, rssBytesMaxOf(pid));
+    const status = statusOf(pid);
+    rssBytesMax = larger(rssBytesMax, rssBytesMaxIn(status));
+    memoryBytes += memoryBytesIn(status);
+    if (status.startsWith(SANDBOX_HOLDER)) others++;
     if (pid !== rootPid) below.push({ pid, start: stat.start });
     for (const child of childrenOf(pid, stat.threads, THREADS_MAX)) pids.add(child);
   }
-  return { ticks, rssBytesMax, below };
+  // More of them than are visited count as well.
+  return { ticks, rssBytesMax, memoryBytes, processes: pids.size - others, below };
 }
 
 /** What those of the processes that still live have used. */
-function usageOf(processes: readonly SeenProcess[]): Omit<TreeUsage, "below"> {
+function usageOf(processes: readonly SeenProcess[]): Pick<TreeUsage, "ticks" | "rssBytesMax"> {
   let ticks = 0;
   let rssBytesMax: number | null = null;
   for (const { pid, start } of processes) {
@@ -226,7 +261,7 @@ function usageOf(processes: readonly SeenProcess[]): Omit<TreeUsage, "below"> {
     const stat = statOf(pid);
     if (stat?.start !== start) continue;
     ticks += stat.ownTicks + stat.reapedTicks;
-    rssBytesMax = larger(rssBytesMax, rssBytesMaxOf(pid));
+    rssBytesMax = larger(rssBytesMax, rssBytesMaxIn(statusOf(pid)));
   }
   return { ticks, rssBytesMax };
 }
@@ -236,8 +271,21 @@ function larger(a: number | null, b: number | null): number | null {
   return a === null || b === null ? (a ?? b) : Math.max(a, b);
 }
 
+/** The first line of what the system says of a process that holds a sandbox. */
+const SANDBOX_HOLDER = "Name:\tbwrap\n";
+
+/** Empty for a process that is gone. */
+function statusOf(pid: number): string {
+  return readProcFile(`/proc/${pid}/status`) ?? "";
+}
+
 /** The most memory that the process has held since it runs its program; null for one that is ending. */
-function rssBytesMaxOf(pid: number): number | null {
-  const kb = /^VmHWM:\s+(\d+) kB$/m.exec(readProcFile(`/proc/${pid}/status`) ?? "")?.[1];
+function rssBytesMaxIn(status: string): number | null {
+  const kb = /^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1];
   return kb === undefined ? null : Number(kb) * BYTES_PER_KB;
+}
+
+function memoryBytesIn(status: string): number {
+  const lines = [...status.matchAll(/^(?:RssAnon|RssShmem|VmSwap):\s+(\d+) kB$/gm)];
+  return sumOf(lines, ([, kb]) => Number(kb) * BYTES_PER_KB);
 }

@@ -10,6 +10,7 @@ import type {
   TaskStart,
   WorkerActions,
 } from "../../engine/task-port.ts";
+import type { Peaks } from "../process/usage.ts";
 import { ResponseFile, WorkerInput } from "./worker-input.ts";
 
 export type EndReason =
@@ -35,6 +36,8 @@ export class AttemptControl {
   });
   /** What messages brought, after the start, that must not be shown. */
   readonly secrets: string[] = [];
+  /** What its command was seen to use so far; null when nobody has looked, and without a command. */
+  peaks: () => Promise<Peaks | null> = async () => null;
   #answerError: unknown = null;
   #reason: EndReason | null = null;
   #graceMs = Number.POSITIVE_INFINITY;

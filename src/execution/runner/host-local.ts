@@ -201,6 +201,7 @@ export class HostLocalRunner {
     const startedAtMs = performance.now();
     const worker = await this.#spawn(attempt, places, output, around);
     control.onEnd((graceMs) => void worker.end(graceMs));
+    control.peaks = () => worker.peaks();
     control.responses.connect(this.#options.home, places.files.humanResponses);
     if (config.longLived) control.input.connect(worker);
     const exit = await worker.ended;

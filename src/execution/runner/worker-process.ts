@@ -12,6 +12,7 @@ import { type FifoSupply, openPipe } from "../process/pipes.ts";
 import { type ProcessTree, type ProcessTrees, signalGroup } from "../process/process-trees.ts";
 import type { Spawner, StartedWorker } from "../process/spawner.ts";
 import type { WorkerExit } from "../process/spawner-process.ts";
+import type { Peaks } from "../process/usage.ts";
 import type { WorkerPipes, WorkerSinks } from "../process/worker-pipes.ts";
 
 export interface WorkerTools {
@@ -121,6 +122,11 @@ export class WorkerProcess {
     if (this.#askedToEnd) return;
     this.#askedToEnd = true;
     await this.#tools.trees.signal(this.#tree, "SIGTERM", this.#isWrapped);
+  }
+
+  /** The most that it was seen to use so far; null when nobody has looked. */
+  peaks(): Promise<Peaks | null> {
+    return this.#tools.spawner.peaksOf(this.#tree.pid);
   }
 
   /** Bytes sent that the worker's stdin has not taken. */

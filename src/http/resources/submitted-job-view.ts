@@ -9,6 +9,8 @@ import { type AgentRecord, isTerminal, type TaskRecord } from "../../engine/jour
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { parsePolicy, shownLimits } from "../../engine/manifest/sandbox-policy.ts";
 import { SANDBOX_ENGINE } from "../../engine/sandbox.ts";
+import type { TaskRef } from "../../engine/task-port.ts";
+import type { Peaks } from "../../execution/process/usage.ts";
 import { Slices } from "../../lib/slices.ts";
 import { withoutNullAgent } from "../../runs/history/line.ts";
 import { unbegun } from "../../runs/history/progress.ts";
@@ -21,6 +23,11 @@ import { storedObject } from "../../runs/stored-json.ts";
 export interface RenderContext {
   readonly nodeNames: NodeNames;
   readonly home: string;
+}
+
+/** What tells the most that a running command was seen to use; null when that is not known here. */
+export interface CommandPeaks {
+  readonly peaksOf: (ref: TaskRef) => Promise<Peaks | null>;
 }
 
 /** Agents that are read and rendered while everything else waits: a few milliseconds. */
@@ -72,7 +79,7 @@ export async function* renderDetail(
   detail: JobDetail,
   nodes: readonly NodeView[],
   summary: ObservabilitySummary,
-  context: RenderContext,
+  context: RenderContext & CommandPeaks,
 ): AsyncGenerator<string> {
   yield `{"job":${renderJob(detail, summary, context)},` +
     `"summary":{${identity(detail.job)},${aggregate(detail.job, context, attemptNodes(detail, context))}},"agents":[`;
@@ -81,7 +88,7 @@ export async function* renderDetail(
     yield (from === 0 ? "" : ",") + renderAgents(detail, nodes, from, found, context).join(",");
   }
   yield `],"recent_events":[${detail.recentEvents.map(withoutNullAgent).join(",")}],` +
-    `"sandboxes":${JSON.stringify(sandboxes(detail, nodes))}}`;
+    `"sandboxes":${JSON.stringify(await sandboxes(detail, nodes, context))}}`;
 }
 
 /** The record of a job, as `job` in its detail. */
@@ -157,8 +164,11 @@ function sandboxOf(node: JsonObject): JsonObject | null {
   if (typeof runner !== "string" || !isSandboxRunner(runner)) return null;
   const engine = SANDBOX_ENGINE;
   if (typeof config.policy === "string") return { engine, policy: config.policy };
-  const { network, limits } = parsePolicy(config.sandbox ?? {}).policy;
-  return { engine, network_allow: network.allow, limits: shownLimits(limits) };
+  const { network, readOnly, devices, environment, limits } = parsePolicy(config.sandbox ?? {}).policy;
+  return {
+    ...{ engine, network_allow: network.allow, read_only: readOnly, devices, environment },
+    limits: shownLimits(limits),
+  };
 }
 
 function objects(value: JsonValue | undefined): JsonObject[] {
@@ -233,20 +243,28 @@ function stateObject(record: AgentRecord | undefined): string {
   return state.startsWith("{") ? state : `{"value":${state}}`;
 }
 
-function sandboxes(detail: JobDetail, nodes: readonly NodeView[]) {
-  return detail.tasks.flatMap((task) =>
-    task.kind === "command" && task.state.kind === "running"
-      ? [
-          {
-            sandbox_name: task.state.sandboxName,
-            agent_id: nodes[task.agentIndex]!.nodeId,
-            status: "running",
-            attempt: task.attempt,
-            ...(task.state.lease !== null && { pool: task.state.lease.pool }),
-            started_at: isoTime(task.state.startedAtMs),
-            ...nodes[task.agentIndex]!.sandbox,
-          },
-        ]
-      : [],
-  );
+async function sandboxes(detail: JobDetail, nodes: readonly NodeView[], { peaksOf }: CommandPeaks) {
+  const { jobId } = detail.job;
+  const shown = detail.tasks.map(async ({ kind, state, agentIndex, taskSeq, attempt }) => {
+    if (kind !== "command" || state.kind !== "running") return [];
+    const { nodeId, sandbox } = nodes[agentIndex]!;
+    const peaks = await peaksOf({ jobId, taskSeq, attempt });
+    return [
+      {
+        sandbox_name: state.sandboxName,
+        agent_id: nodeId,
+        status: "running",
+        attempt,
+        ...(state.lease !== null && { pool: state.lease.pool }),
+        started_at: isoTime(state.startedAtMs),
+        ...sandbox,
+        peaks: peaks && {
+          memory_bytes: peaks.memoryBytes,
+          processes: peaks.processes,
+          cpu_ms: peaks.cpuMs,
+        },
+      },
+    ];
+  });
+  return (await Promise.all(shown)).flat();
 }

@@ -19,9 +19,15 @@ import { inPieces, joined, listText } from "../core/text-stream.ts";
 import { Type } from "../core/type.ts";
 import type { RuntimeRunParts } from "./find-run.ts";
 import { ROWS_PER_PAGE, sendJson, sendPieces, sendText, wholeList } from "./lists.ts";
-import { lastNodeViews, type RenderContext, renderDetail, renderSummary } from "./submitted-job-view.ts";
+import {
+  type CommandPeaks,
+  lastNodeViews,
+  type RenderContext,
+  renderDetail,
+  renderSummary,
+} from "./submitted-job-view.ts";
 
-export interface Parts extends RuntimeRunParts, RenderContext {
+export interface Parts extends RuntimeRunParts, RenderContext, CommandPeaks {
   readonly control: JobControl;
   readonly cleanup: Cleanup;
   readonly secrets: ConfigurationSecrets;
