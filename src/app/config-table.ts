@@ -195,7 +195,7 @@ export const table = {
   requireSandbox: setting<boolean>({
     variable: "SVC_REQUIRE_SANDBOX",
     meaning:
-      "true: commands run in sandboxes only. Jobs and runs with other commands, or with modules, are refused.",
+      "true: commands run in sandboxes only. Jobs and runs with other commands, or with modules, are refused; validators, prepare commands and script checks are not started.",
     example: "true",
     fallback: () => false,
     parse: onOrOff,

@@ -51,6 +51,11 @@ export const sandboxMutations: readonly Mutation[] = [
     "Math.max(worker.memoryBytesMax, memoryBytes)",
     "0",
   ),
+  mutationsOf("src/execution/process/side-command.ts", ["src/execution/process/side-command.test.ts"])(
+    "validators run without a sandbox where one is required",
+    "this.#parts.requireSandbox?.()",
+    "false",
+  ),
   mutationsOf("src/resources/capacity.ts", ["src/resources/capacity.test.ts"])(
     "a run is accepted whose sandbox nobody has",
     "if (sandboxed !== undefined)",

@@ -51,6 +51,16 @@ test("a program that is not there is told as such", async () => {
   assert.deepEqual(ended, { kind: "not_started", reason: "ENOENT" });
 });
 
+test("where commands run in sandboxes only, nothing is started", async () => {
+  const trees = new ProcessTrees(home, systemClock);
+  const side = new SideCommands({ trees, clock: systemClock, runtimeEnv: {}, requireSandbox: () => true });
+  const path = join(home, "started");
+  const command = { command: ["/usr/bin/touch", path], folder: home, environment: {}, timeoutMs: 30_000 };
+  const ended = await side.run(command);
+  assert.match(ended.kind === "not_started" ? ended.reason : ended.kind, /^SVC_REQUIRE_SANDBOX is true/);
+  assert.equal(existsSync(path), false);
+});
+
 test("output beyond the bound is read and dropped, and its end is kept", async () => {
   const { sh } = commands();
   const ended = await sh(

@@ -18,6 +18,8 @@ export const OUTPUT_BYTES_MAX = 256 * 1024;
 /** Between SIGTERM and SIGKILL: short enough that a validator is ended, and named, within its check's time. */
 const GRACE_MS = 1_000;
 
+const SANDBOX_REQUIRED = "SVC_REQUIRE_SANDBOX is true, and it would run without a sandbox";
+
 export interface SideCommand {
   /** The program and its arguments; no shell. */
   readonly command: readonly string[];
@@ -46,6 +48,8 @@ export interface SideCommandsParts {
   readonly clock: Clock;
   /** The runtime's own environment. */
   readonly runtimeEnv: Environment;
+  /** Whether commands run in sandboxes only, which these do not; absent: no. */
+  readonly requireSandbox?: () => boolean;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -91,6 +95,7 @@ export class SideCommands {
   async #run(command: SideCommand, given: AbortSignal | undefined): Promise<SideCommandEnd> {
     const signal = AbortSignal.any([this.#stopping.signal, ...(given === undefined ? [] : [given])]);
     if (signal.aborted) return { kind: "aborted" };
+    if (this.#parts.requireSandbox?.()) return { kind: "not_started", reason: SANDBOX_REQUIRED };
     const mark = this.#parts.trees.newMark();
     let child: ChildProcess;
     try {
