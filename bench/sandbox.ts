@@ -1,9 +1,12 @@
 // Commands in sandboxes, in turns with the same ones without: what a sandbox adds to one command, and how long very many at
-// once take.
+// once take, and what they hold.
 
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import type { JsonObject } from "../src/engine/json.ts";
-import { startProgram } from "../test/support/program.ts";
-import { submit, untilOver } from "./client.ts";
+import { type Program, startProgram } from "../test/support/program.ts";
+import { send, submit, untilOver } from "./client.ts";
 import { commands, manyCommands } from "./manifests.ts";
 
 const ONE_BY_ONE = 30;
@@ -34,7 +37,38 @@ export async function measureSandboxes(only: readonly string[] | null): Promise<
   figures.set("a command in a sandbox, over the bare one", `${added[ROUNDS >> 1]!.toFixed(1)} ms`);
   const manyMs = await timeOf(boxed(manyCommands(AT_ONCE, COMMAND)));
   figures.set(`${AT_ONCE} sandboxes at once`, `${Math.round(manyMs)} ms`);
+  const megabytes = (await heldAtOnce(program)) / 2 ** 20;
+  figures.set(`memory of the processes of one of ${AT_ONCE} sandboxes`, `${megabytes.toFixed(1)} MB`);
   return figures;
+}
+
+/** The shell, and what it waits for. */
+const PROCESSES = 2;
+
+/** Bytes that the processes of one of many sandboxes hold that run beside each other. */
+async function heldAtOnce({ api, home }: Program): Promise<number> {
+  const waiting = ["sh", "-c", 'until [ -e "$SVC_RUN_DIR/go" ]; do sleep 1; done'];
+  const id = await submit(api, JSON.stringify(boxed(manyCommands(AT_ONCE, waiting))));
+  for (;;) {
+    const { job, sandboxes } = JSON.parse((await send(api, "GET", `/jobs/${id}`)).text) as Detail;
+    const held = sandboxes.flatMap(({ peaks }) =>
+      (peaks?.processes ?? 0) < PROCESSES ? [] : [peaks!.memory_bytes],
+    );
+    if (held.length < AT_ONCE) {
+      await setTimeout(ASK_EVERY_MS);
+      continue;
+    }
+    await writeFile(join(home, "runs", job.run_id, "shared", "go"), "");
+    await untilOver(api, id, ASK_EVERY_MS);
+    return held.reduce((sum, bytes) => sum + bytes, 0) / AT_ONCE;
+  }
+}
+
+interface Detail {
+  readonly job: { readonly run_id: string };
+  readonly sandboxes: readonly {
+    readonly peaks: { readonly memory_bytes: number; readonly processes: number } | null;
+  }[];
 }
 
 /** The same graph, with all its commands in sandboxes. */

@@ -62,6 +62,7 @@ async function attacked(): Promise<Attacked> {
       tmp_file: temporary,
       read_only: shown,
       socket: join(outside, "socket"),
+      node: process.execPath,
       abstract,
       port,
       victim: victim.pid,

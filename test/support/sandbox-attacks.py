@@ -221,6 +221,24 @@ def links_a_file_into_the_output():
 
 
 @attack
+def links_a_shown_file_into_the_workspace():
+    os.link(TARGET["read_only"] + "/file", "linked")
+    os.unlink("linked")
+    return HERE
+
+
+@attack
+def writes_to_the_runtimes_program():
+    """As one that replaces what started it, through /proc/self/exe."""
+    for path in (TARGET["node"], "/sandbox/node", "/proc/1/exe", "/proc/self/exe"):
+        try:
+            return writable(path)
+        except OSError:
+            pass
+    return False
+
+
+@attack
 def opens_core_pattern():
     return writable("/proc/sys/kernel/core_pattern")
 
@@ -228,6 +246,11 @@ def opens_core_pattern():
 @attack
 def opens_sysrq():
     return writable("/proc/sysrq-trigger")
+
+
+@attack
+def opens_settings_of_the_kernel():
+    return writable("/proc/sys/vm/drop_caches")
 
 
 @attack
@@ -244,6 +267,13 @@ def finds_disks():
 def makes_a_device():
     os.mknod("device", 0o600 | stat.S_IFCHR, os.makedev(1, 3))
     os.unlink("device")
+    return "made"
+
+
+@attack
+def makes_a_disk():
+    os.mknod("disk", 0o600 | stat.S_IFBLK, os.makedev(7, 0))
+    os.unlink("disk")
     return "made"
 
 
@@ -371,6 +401,11 @@ def connects_to_a_socket_of_the_machine():
 
 
 @attack
+def connects_to_the_docker_socket():
+    return connected(socket.AF_UNIX, "/run/docker.sock")
+
+
+@attack
 def connects_to_loopback():
     return connected(socket.AF_INET, ("127.0.0.1", TARGET["port"]))
 
@@ -400,6 +435,13 @@ def has_a_way_to_the_metadata_address():
 @attack
 def has_a_way_by_ipv6():
     return has_way_to(socket.AF_INET6, ("2001:db8::1", 443))
+
+
+@attack
+def asks_a_name_server():
+    question = b"\0\1\1\0\0\1\0\0\0\0\0\0\7example\3com\0\0\1\0\1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        return one.sendto(question, ("192.0.2.53", 53))
 
 
 @attack
@@ -556,6 +598,11 @@ def loads_a_kernel():
 
 
 @attack
+def sets_the_clock():
+    return answered(number(227, 112), errno.EPERM, 0, 0)
+
+
+@attack
 def reads_the_kernels_log():
     return answered(number(103, 116), errno.EPERM, 10, 0, 0)
 
@@ -625,6 +672,14 @@ def fills(folder):
     finally:
         for path in paths:
             os.unlink(path)
+
+
+@attack
+def raises_its_limits():
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    return limit == resource.RLIM_INFINITY or resource.setrlimit(resource.RLIMIT_NPROC, (limit + 1, limit + 1)) is None
 
 
 @attack
