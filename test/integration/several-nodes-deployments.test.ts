@@ -19,7 +19,7 @@ import { until } from "../support/until.ts";
 
 const names = ["a", "b", "c"] as const;
 const QUICK = { max_parallel: 3, min_healthy_seconds: 0, drain_seconds: 2 };
-const COUNT = sized(6, 20);
+const COUNT = sized(3, 20);
 
 let nodes: Nodes<"a" | "b" | "c">;
 before(async () => {
