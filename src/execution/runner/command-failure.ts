@@ -100,9 +100,15 @@ const SPAWN_HINTS: Readonly<Record<string, string>> = {
   ETXTBSY: "somebody still writes to the program's file",
 };
 
-/** The failure of a command that could not be started. */
-export function failureOfSpawn(file: string, workdir: string, error: unknown): AttemptFailure {
+/** The failure of a command that could not be started. @param isSandboxed its program is looked for inside, and not yet */
+export function failureOfSpawn(
+  file: string,
+  workdir: string,
+  error: unknown,
+  isSandboxed = false,
+): AttemptFailure {
   const code = codeOf(error);
+  if (isSandboxed && code === "ENOENT") return failureOfSandbox(textOf(error));
   if (code !== null && MACHINE_CODES.has(code))
     return failureOfSystem("The command could not be started", error);
   const hint = code === null ? textOf(error) : (SPAWN_HINTS[code] ?? textOf(error));

@@ -209,10 +209,9 @@ export class HostLocalRunner {
     control.responses.close();
     output.flush();
     if (exit === null && !worker.askedToEnd) throw failureOfLoss();
-    if (exit?.exitCode && !worker.askedToEnd) {
-      const failure = around.sandbox?.failureOf(exit.exitCode, output.carried().stderr) ?? null;
-      if (failure !== null) throw failure;
-    }
+    const ownCode = worker.askedToEnd ? 0 : (exit?.exitCode ?? 0);
+    const unmade = ownCode === 0 ? null : around.sandbox?.failureOf(ownCode, output.carried().stderr);
+    if (unmade != null) throw unmade;
     const { exitCode, signal, usage, memory } = exit ?? killed;
     const command: CommandResult = {
       exitCode,
@@ -296,7 +295,7 @@ export class HostLocalRunner {
     } catch (error) {
       trees.ended(mark, null);
       if (!(error instanceof SpawnerLost))
-        throw failureOfSpawn(redactor.text(words.file), places.workdir, error);
+        throw failureOfSpawn(redactor.text(words.file), places.workdir, error, sandbox !== null);
       // It may have started the worker before it was lost. What this misses is found by the next sweep (process-trees.ts).
       await trees.sweep().catch(() => 0);
       await places.pipes.finish(async () => {});
@@ -356,8 +355,7 @@ export class HostLocalRunner {
     const warn = (message: string) =>
       report.events([logEvent("warn", "worker", redactor.text(message), task.ref.attempt)]);
     // Opening a folder, and going through it, takes longer than most commands that have no outputs.
-    const isEmpty = isEmptyFolder(places.files.output);
-    const artifacts = isEmpty
+    const artifacts = isEmptyFolder(places.files.output)
       ? []
       : await collectArtifacts({
           home: this.#options.home,

@@ -24,7 +24,7 @@ const SETTINGS = [
   "/etc/pki/tls/certs",
   "/etc/ssl/certs",
 ];
-/** They are copied into each sandbox: that takes less time than a mount. */
+/** They are copied into each sandbox: that takes less time than mounts. */
 const SETTINGS_FILES = ["/etc/ld.so.cache", "/etc/localtime", "/etc/services", "/etc/ssl/openssl.cnf"];
 const EVERYBODY_READS = 0o004;
 

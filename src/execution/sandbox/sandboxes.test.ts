@@ -334,6 +334,15 @@ print(len(pids))`;
   });
 });
 
+test("a sandbox that lacks a file of its own fails as one that could not be made", {
+  skip: noSandboxes,
+}, async () => {
+  await using fixture = new RunnerFixture();
+  assert.equal((await fixture.sh("true", sandboxed())).kind, "succeeded");
+  rmSync(join(fixture.home, "tmp/sandbox/passwd"));
+  assert.match(failedWith(await fixture.sh("true", sandboxed()), "sandbox.not_made"), /bwrap ENOENT/);
+});
+
 test("sockets of networks that a killed runtime has left are gone with the next start", async () => {
   const home = mkdtempSync(join(tmpdir(), "troupe-sandboxes-"));
   const left = join(home, "tmp/sandbox/networks/left");

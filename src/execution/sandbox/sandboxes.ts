@@ -3,7 +3,7 @@
 // - Whether there are sandboxes is found out once, by starting one. Where there are none, nothing is started in their place.
 // - What is here belongs to this runtime, in tmp/sandbox/ of its home, and is the same for all sandboxes.
 
-import { accessSync, constants, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { accessSync, constants, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Labels, noLabels } from "../../engine/labels.ts";
 import { defaultPolicy } from "../../engine/manifest/sandbox-policy.ts";
@@ -11,6 +11,7 @@ import { deviceClaims } from "../../engine/resources.ts";
 import { SANDBOX_ENGINE, SANDBOX_LABEL } from "../../engine/sandbox.ts";
 import type { TaskStart } from "../../engine/task-port.ts";
 import { madeOnce } from "../../lib/async.ts";
+import { isInside } from "../../lib/paths.ts";
 import { AttemptFailure, type AttemptReport } from "../runner/attempt.ts";
 import type { Places } from "../runner/attempt-places.ts";
 import { failureOfNetwork, failureOfSandbox } from "../runner/command-failure.ts";
@@ -154,7 +155,11 @@ export class Sandboxes {
         const seen =
           network === null ? mounts : [...mounts, ...folder("/sandbox/network"), ...network.mounts];
         status = open.use(openStatus(this.#folder));
-        const given = { tools, files, user, mounts: seen, devices, limits, workdir: places.workdir };
+        // What the system does not have any more is empty.
+        const here = files.map((path) =>
+          existsSync(path) || isInside(this.#folder, path) ? path : "/dev/null",
+        );
+        const given = { tools, files: here, user, mounts: seen, devices, limits, workdir: places.workdir };
         const started = network?.wrap(command) ?? command;
         const words = sandboxCommand({ ...given, variables, status: status.path, command: started });
         return { ...words, cwd: "/", env: outsideEnvironment };
