@@ -269,6 +269,13 @@ export const table = {
     fallback: () => Object.freeze([]),
     parse: origins,
   }),
+  console: setting<boolean>({
+    variable: "SVC_CONSOLE",
+    meaning: "false: the gateway does not serve its console, the web page at /console.",
+    example: "false",
+    fallback: () => true,
+    parse: onOrOff,
+  }),
   allowedHosts: setting<readonly string[]>({
     variable: "SVC_ALLOWED_HOSTS",
     meaning:

@@ -84,9 +84,9 @@ describe("the server's root", () => {
   const get = (program: Program, headers: Record<string, string>) =>
     fetch(program.url, { headers, redirect: "manual" });
 
-  test("leads a browser to the documentation, and tells a program what there is", async () => {
+  test("leads a browser to the console, and tells a program what there is", async () => {
     const browser = await get(open, { accept: "text/html,application/xhtml+xml,*/*;q=0.8" });
-    assert.deepEqual([browser.status, browser.headers.get("location")], [302, "/docs"]);
+    assert.deepEqual([browser.status, browser.headers.get("location")], [302, "/console"]);
     const program = await get(open, {});
     assert.equal(program.status, 200);
     const { name, version, links } = (await program.json()) as {

@@ -1,5 +1,6 @@
 // Content that stays the same while the program runs, such as a page or a document, answered with its ETag.
 
+import type { IncomingHttpHeaders } from "node:http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { contentTag, notModified } from "./etag.ts";
 
@@ -26,3 +27,9 @@ export function sendContent(
   reply.headers({ etag, "cache-control": "no-cache", "x-content-type-options": "nosniff", ...headers });
   return notModified(request, etag) ? reply.code(304).send() : reply.type(type).send(body);
 }
+
+const GZIP = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i;
+
+/** Whether the client takes a compressed answer. */
+export const takesGzip = (headers: IncomingHttpHeaders): boolean =>
+  GZIP.test(headers["accept-encoding"] ?? "");

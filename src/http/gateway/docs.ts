@@ -11,7 +11,8 @@ import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import type { FastifyInstance } from "fastify";
 import { madeOnce } from "../../lib/async.ts";
-import { type Content, contentOf, sendContent } from "../core/content.ts";
+import { type Content, contentOf, sendContent, takesGzip } from "../core/content.ts";
+import { CONSOLE_PATH } from "./console.ts";
 import { OPEN_API_PATH } from "./openapi.ts";
 
 const DOCS_PATH = "/docs";
@@ -46,22 +47,21 @@ export function docsRoutes(app: FastifyInstance): void {
 
   app.get(SCRIPT_PATH, { schema }, async (request, reply) => {
     const gzipped = await script();
-    const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/i.test(
-      request.headers["accept-encoding"] ?? "",
-    );
     const vary = "Accept-Encoding";
-    if (takesGzip) return sendContent(request, reply, gzipped, { vary, "content-encoding": "gzip" });
+    if (takesGzip(request.headers))
+      return sendContent(request, reply, gzipped, { vary, "content-encoding": "gzip" });
     const body = await promisify(gunzip)(gzipped.body);
     return sendContent(request, reply, { ...gzipped, body }, { vary });
   });
 }
 
-/** GET /: browsers are redirected to the documentation, programs get an index. */
-export function frontPageRoute(app: FastifyInstance, version: string): void {
+/** GET /: browsers are redirected to the console, or without one to the documentation; programs get an index. */
+export function frontPageRoute(app: FastifyInstance, version: string, hasConsole: boolean): void {
   const index = {
     name: "troupe",
     version,
     links: {
+      ...(hasConsole && { console: CONSOLE_PATH }),
       docs: DOCS_PATH,
       openapi: OPEN_API_PATH,
       health: "/api/v1/health",
@@ -74,7 +74,7 @@ export function frontPageRoute(app: FastifyInstance, version: string): void {
   app.get("/", { schema: { hide: true } }, async (request, reply) => {
     reply.header("vary", "Accept");
     const isBrowser = request.headers.accept?.toLowerCase().includes("text/html") === true;
-    return isBrowser ? reply.redirect(DOCS_PATH, 302) : index;
+    return isBrowser ? reply.redirect(hasConsole ? CONSOLE_PATH : DOCS_PATH, 302) : index;
   });
 }
 

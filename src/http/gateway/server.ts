@@ -11,6 +11,7 @@ import { CONNECTIONS_MAX, commonOptions } from "../core/server-options.ts";
 import * as sessions from "../resources/sessions.ts";
 import type { SystemSettings } from "../resources/system.ts";
 import * as webhookRequests from "../resources/webhook-requests.ts";
+import { consoleRoutes } from "./console.ts";
 import { docsRoutes, frontPageRoute } from "./docs.ts";
 import { jsonSchemaRoutes } from "./json-schemas.ts";
 import { describeRoutes } from "./openapi.ts";
@@ -33,6 +34,7 @@ export interface GatewaySettings extends SystemSettings {
   readonly apiHost: string;
   readonly allowedHosts: readonly string[];
   readonly corsOrigins: readonly string[];
+  readonly console: boolean;
 }
 
 export function gatewayServer(given: GatewayParts, logger: Logger): FastifyInstance {
@@ -63,7 +65,8 @@ export function gatewayServer(given: GatewayParts, logger: Logger): FastifyInsta
   httpCounts.watch(app);
   describeRoutes(app, version);
   docsRoutes(app);
-  frontPageRoute(app, version);
+  frontPageRoute(app, version, config.console);
+  if (config.console) consoleRoutes(app);
   jsonSchemaRoutes(app);
   const parts = { ...given, httpCounts, bundleBytesMax: config.bundleBytesMax };
   app.register(async (api) => addResources(api, parts), { prefix: "/api/v1" });

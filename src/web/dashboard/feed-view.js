@@ -236,7 +236,7 @@ export class FeedView {
     let outcome = "the history cannot be read now";
     try {
       const url = new URL(this.#page.config.events, import.meta.url);
-      for await (const event of readHistory(url, search.signal)) {
+      for await (const event of readHistory(url, search.signal, this.#page.headers)) {
         // What is kept is shown anyway; meanwhile some of it may have been dropped.
         if (event.id >= this.#store.firstId) break;
         const entry = this.#store.matching(event, this.#levelOf(event));

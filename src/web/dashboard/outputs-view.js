@@ -156,7 +156,7 @@ export class OutputsView {
   }
 }
 
-function kindOf({ content_type: type = "" }) {
+export function kindOf({ content_type: type = "" }) {
   if (IMAGES.test(type)) return "image";
   if (PAGES.test(type)) return "page";
   return TEXTS.test(type) ? "text" : null;

@@ -3,7 +3,7 @@
 
 import { followStream, framesOf } from "./run-stream.mjs";
 
-const headers = { accept: "text/event-stream" };
+const accept = { accept: "text/event-stream" };
 const endings = new Map([
   [204, "ended"],
   [401, "refused"],
@@ -16,18 +16,20 @@ const endings = new Map([
  *
  * @param {object} options
  * @param {URL} options.url the stream
+ * @param {Record<string, string>} [options.headers] of its requests
+ * @param {AbortSignal} [options.signal] gives up
  * @param {() => Promise<boolean>} options.isSameRun asked before every connection but the first
  * @param {(events: object[]) => void} options.onEvents what came, in batches
  * @param {(notice: object) => void} options.onNotice what the server says beside the events, such as how its own connection is
  * @param {(connection: "live" | "reconnecting" | "ended" | "gone" | "refused" | "replaced") => void} options.onConnection
  */
-export async function follow({ url, isSameRun, onEvents, onNotice, onConnection }) {
+export async function follow({ url, headers, signal, isSameRun, onEvents, onNotice, onConnection }) {
   const ending = await followStream({
     url,
-    headers,
+    headers: { ...accept, ...headers },
     lastId: 0,
     endings,
-    signal: new AbortController().signal,
+    signal: signal ?? new AbortController().signal,
     onLive: () => onConnection("live"),
     onFrames: (frames) => {
       const read = frames.map(({ id, event, data }) => ({ id, event, data: parsed(data) }));
@@ -41,7 +43,7 @@ export async function follow({ url, isSameRun, onEvents, onNotice, onConnection 
       return isSameRun();
     },
   });
-  onConnection(ending ?? "replaced");
+  if (!signal?.aborted) onConnection(ending ?? "replaced");
 }
 
 /**
@@ -49,8 +51,8 @@ export async function follow({ url, isSameRun, onEvents, onNotice, onConnection 
  *
  * @throws when the history cannot be read, or the signal gives up
  */
-export async function* readHistory(url, signal) {
-  const answer = await fetch(url, { signal, cache: "no-store", headers });
+export async function* readHistory(url, signal, headers = {}) {
+  const answer = await fetch(url, { signal, cache: "no-store", headers: { ...accept, ...headers } });
   if (answer.status !== 200) throw new Error(`The history cannot be read (${answer.status}).`);
   for await (const frames of framesOf(answer.body)) {
     for (const { id, data } of frames) {

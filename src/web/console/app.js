@@ -1,0 +1,75 @@
+// @ts-check
+// The console around its views: where one can go, the view of the address, and what is over it.
+
+import { html, signal, useEffect, useState } from "./html.js";
+import { Keys } from "./keys.js";
+import { pages } from "./page-list.js";
+import { Problem } from "./parts/pieces.js";
+import { matched, place, to } from "./router.js";
+import { session, signInShown, signOut } from "./session.js";
+import { SignIn } from "./sign-in.js";
+import { nextTheme, theme } from "./theme.js";
+
+const isDrawerOpen = signal(false);
+
+export function App() {
+  return html`<a class="skip" href="#main">Skip to the page</a>
+    <${Rail} />
+    <main id="main" tabindex="-1"><${View} /></main>
+    <${Keys} />
+    ${signInShown.value && html`<${SignIn} />`}`;
+}
+
+function Rail() {
+  const { path } = place.value;
+  useEffect(() => {
+    isDrawerOpen.value = false;
+  }, [path]);
+  const groups = pages.filter(({ name }) => name !== undefined);
+  return html`<header class="rail" data-open=${isDrawerOpen.value ? "" : undefined}>
+    <div class="rail-top">
+      <a class="brand" href=${to([])}><img src="/console/assets/console/icon.svg" alt="" width="24" height="24" />Troupe</a>
+      <button type="button" class="drawer" aria-expanded=${isDrawerOpen.value} aria-controls="rail-nav" onClick=${() => (isDrawerOpen.value = !isDrawerOpen.value)}>Menu</button>
+    </div>
+    <nav id="rail-nav" aria-label="Console">
+      <ul class="plain">${groups.map(({ name, pattern }) => {
+        const href = pattern === "/" ? to([]) : `${to([])}${pattern}`;
+        const isHere = pattern === "/" ? path === href : path === href || path.startsWith(`${href}/`);
+        return html`<li key=${pattern}><a href=${href} aria-current=${isHere ? "page" : undefined}>${name}</a></li>`;
+      })}</ul>
+      <ul class="plain aside">
+        <li><a href="/docs">API</a></li>
+        <li><button type="button" class="flat" onClick=${nextTheme}>Theme: ${theme.value}</button></li>
+        ${session.value.needs_token && session.value.signed_in && html`<li><button type="button" class="flat" onClick=${() => void signOut()}>Sign out</button></li>`}
+      </ul>
+    </nav>
+  </header>`;
+}
+
+function View() {
+  const { path } = place.value;
+  for (const page of pages) {
+    const parameters = matched(path, page.pattern);
+    if (parameters !== null) {
+      const key = `${page.pattern} ${parameters.id ?? ""}`;
+      return html`<${Loaded} key=${key} page=${page} parameters=${parameters} />`;
+    }
+  }
+  return html`<h1>There is no such page</h1><p>The console has nothing at this address. <a href=${to([])}>Go to the start</a>.</p>`;
+}
+
+/** @param {{ page: import("./page-list.js").PageEntry, parameters: Record<string, string> }} properties */
+function Loaded({ page, parameters }) {
+  const [loaded, setLoaded] = useState(/** @type {{ Page?: any, error?: unknown }} */ ({}));
+  const load = () =>
+    page.load().then(
+      ({ Page }) => setLoaded({ Page }),
+      (error) => setLoaded({ error }),
+    );
+  useEffect(() => void load(), []);
+  if (loaded.error !== undefined) {
+    const error = new Error("This part of the console cannot be loaded. Check that the gateway runs.");
+    return html`<h1>${page.name ?? "Console"}</h1><${Problem} error=${error} retry=${load} />`;
+  }
+  return loaded.Page === undefined ? null : html`<${loaded.Page} ...${parameters} />`;
+}

@@ -1,0 +1,83 @@
+// @ts-check
+// Keys for all views, the list of them (?), and the palette (Ctrl or Command and K).
+
+import { html, signal, useEffect } from "./html.js";
+import { pages } from "./page-list.js";
+import { Palette } from "./palette.js";
+import { Dialog } from "./parts/dialog.js";
+import { go, to } from "./router.js";
+
+const shownOver = signal(/** @type {"" | "palette" | "help"} */ (""));
+const FOLLOW_MS = 1_200;
+
+const others = [
+  ["Ctrl or ⌘ and K", "Go to a page or a run"],
+  ["/", "Search in this list"],
+  ["j, k", "Next and previous row"],
+  ["Enter", "Open the row"],
+  ["?", "These keys"],
+];
+
+export function Keys() {
+  useEffect(() => {
+    let gPressedMs = Number.NEGATIVE_INFINITY;
+    const onKey = (/** @type {KeyboardEvent} */ event) => {
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+        event.preventDefault();
+        shownOver.value = "palette";
+        return;
+      }
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (performance.now() - gPressedMs < FOLLOW_MS) {
+        const page = pages.find(({ key }) => key === event.key);
+        if (page !== undefined) go(page.pattern === "/" ? to([]) : `${to([])}${page.pattern}`);
+        gPressedMs = Number.NEGATIVE_INFINITY;
+        return;
+      }
+      switch (event.key) {
+        case "g":
+          gPressedMs = performance.now();
+          return;
+        case "?":
+          shownOver.value = "help";
+          return;
+        case "/":
+          event.preventDefault();
+          /** @type {HTMLElement | null} */ (document.querySelector("main input[type=search]"))?.focus();
+          return;
+        case "j":
+        case "k":
+          moveRow(event.key === "j" ? 1 : -1);
+      }
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  const close = () => (shownOver.value = "");
+  if (shownOver.value === "palette") return html`<${Palette} close=${close} />`;
+  return shownOver.value === "help" ? html`<${Help} close=${close} />` : null;
+}
+
+/** @param {{ close: () => void }} properties */
+function Help({ close }) {
+  const goes = pages
+    .filter(({ key }) => key !== undefined)
+    .map(({ key, name }) => [`g ${key}`, `Go to ${name}`]);
+  return html`<${Dialog} title="Keys" close=${close}>
+    <dl class="keys">${[...others, ...goes].map(([key, what]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>
+    <div class="actions end"><button type="button" onClick=${close}>Close</button></div>
+  </${Dialog}>`;
+}
+
+/** @param {EventTarget | null} target */
+function isTyping(target) {
+  if (!(target instanceof HTMLElement)) return false;
+  return target.closest("input:not([type=checkbox]), select, textarea, dialog, [contenteditable]") !== null;
+}
+
+/** The links that rows of a list begin with. @param {number} by */
+function moveRow(by) {
+  const links = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("main [data-row]")]);
+  const at = links.indexOf(/** @type {HTMLElement} */ (document.activeElement));
+  links[at < 0 ? 0 : Math.min(links.length - 1, Math.max(0, at + by))]?.focus();
+}

@@ -1,0 +1,118 @@
+// @ts-check
+// The list of runs: filtered by the address, live, and controlled many at a time.
+
+import { patch } from "../api.js";
+import { html, signal, useEffect } from "../html.js";
+import { useJobNames } from "../job-names.js";
+import { Action } from "../parts/dialog.js";
+import { More, useList } from "../parts/list.js";
+import { Bar, Empty, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
+import { Screen } from "../parts/screen.js";
+import { Elapsed, Time } from "../parts/time.js";
+import { parameter, setQuery, to } from "../router.js";
+
+const statuses = ["pending", "queued", "running", "paused", "completed", "failed", "cancelled"];
+
+/** The ids of the runs that are ticked. */
+const ticked = signal(/** @type {ReadonlySet<string>} */ (new Set()));
+
+export function Page() {
+  const query = { status: parameter("status"), job_id: parameter("job") };
+  const list = useList("/runs", query, ["runs"]);
+  const names = useJobNames((list.items ?? []).map((run) => run.job_id));
+  useEffect(() => {
+    ticked.value = new Set();
+  }, [JSON.stringify(query)]);
+  return html`<${Screen} title="Runs">
+    <${Filters} names=${names} />
+    ${list.error !== null && html`<${Problem} error=${list.error} retry=${list.again} />`}
+    <${Bulk} runs=${list.items ?? []} again=${list.again} />
+    ${list.items?.length === 0 && html`<${Empty}>${Object.values(query).some(Boolean) ? "No run passes these filters." : html`No run yet. Start one with <code>troupe run</code>.`}</${Empty}>`}
+    ${list.items !== null && list.items.length > 0 && html`<${Table} runs=${list.items} names=${names} />`}
+    <${More} list=${list} />
+  </${Screen}>`;
+}
+
+/** @param {{ names: ReadonlyMap<string, string> }} properties */
+function Filters({ names }) {
+  const job = parameter("job");
+  return html`<form class="filters" aria-label="Which runs are shown" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+    <div><label for="run-status">Status</label>
+      <select id="run-status" value=${parameter("status")} onChange=${(/** @type {any} */ event) => setQuery({ status: event.target.value })}>
+        <option value="">Any</option>
+        ${statuses.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}
+      </select>
+    </div>
+    ${
+      job !== "" &&
+      html`<p class="chip"><span dir="auto">Job: ${shown(names.get(job) ?? job, 60)}</span>
+      <button type="button" class="flat" onClick=${() => setQuery({ job: "" })}>All jobs</button></p>`
+    }
+  </form>`;
+}
+
+/** @param {{ runs: any[], again: () => void }} properties */
+function Bulk({ runs, again }) {
+  const chosen = runs.filter(({ run_id: id }) => ticked.value.has(id));
+  if (chosen.length === 0) return null;
+  const can = (/** @type {string[]} */ from) => chosen.filter(({ status }) => from.includes(status));
+  const open = ["pending", "queued", "running"];
+  const control = (/** @type {any[]} */ which, /** @type {string} */ desired) => async () => {
+    const results = await Promise.allSettled(
+      which.map(({ run_id: id }) => patch(`/runs/${encodeURIComponent(id)}`, { desired_state: desired })),
+    );
+    again();
+    const failed = results.filter(({ status }) => status === "rejected");
+    const [first] = failed;
+    if (first?.status === "rejected")
+      throw new Error(`${failed.length} of ${which.length} did not change: ${first.reason.message}`);
+    ticked.value = new Set();
+  };
+  const buttons = [
+    { label: "Pause", which: can(open), desired: "paused" },
+    { label: "Resume", which: can(["paused"]), desired: "running" },
+  ];
+  const cancellable = can([...open, "paused"]);
+  return html`<div class="bulk" role="group" aria-label="The runs that are ticked">
+    <span class="number">${chosen.length} ticked</span>
+    ${buttons.map(({ label, which, desired }) => html`<${Action} key=${label} label=${`${label} ${which.length}`} disabled=${which.length === 0} act=${control(which, desired)} />`)}
+    <${Action} label=${`Cancel ${cancellable.length}`} danger disabled=${cancellable.length === 0} act=${control(cancellable, "cancelled")}
+      question="Cancelling ends what these runs do. It cannot be undone, and what they have done outside stays." />
+    <button type="button" onClick=${() => (ticked.value = new Set())}>Tick none</button>
+  </div>`;
+}
+
+/** @param {{ runs: any[], names: ReadonlyMap<string, string> }} properties */
+function Table({ runs, names }) {
+  const isAll = runs.every(({ run_id: id }) => ticked.value.has(id));
+  const tickAll = () => (ticked.value = new Set(isAll ? [] : runs.map(({ run_id: id }) => id)));
+  return html`<div class="card rows"><table>
+    <thead><tr>
+      <th scope="col"><input type="checkbox" aria-label="Tick all that are shown" checked=${isAll} onChange=${tickAll} /></th>
+      <th scope="col">Run</th><th scope="col">Status</th><th scope="col">Agents</th><th scope="col">Trigger</th>
+      <th scope="col">Created</th><th scope="col" class="tight">Duration</th>
+    </tr></thead>
+    <tbody>${runs.map((run) => html`<${Row} key=${run.run_id} run=${run} name=${names.get(run.job_id)} isTicked=${ticked.value.has(run.run_id)} />`)}</tbody>
+  </table></div>`;
+}
+
+/** @param {{ run: any, name: string | undefined, isTicked: boolean }} properties */
+function Row({ run, name, isTicked }) {
+  const { run_id: id, status, progress, trigger } = run;
+  const tick = () => {
+    const next = new Set(ticked.value);
+    if (!next.delete(id)) next.add(id);
+    ticked.value = next;
+  };
+  const label = shown(progress.label, 120);
+  return html`<tr>
+    <td><input type="checkbox" aria-label=${`Tick ${id}`} checked=${isTicked} onChange=${tick} /></td>
+    <th scope="row"><a data-row href=${to(["runs", id])} dir="auto">${name === undefined ? id : shown(name, 80) || "A job without a name"}</a><code class="muted id">${id}</code></th>
+    <td><${Pill} ...${stateOf(run)} />${run.failure && html`<span class="why muted" dir="auto">${shown(run.failure.code, 60)}</span>`}</td>
+    <td class="progress" data-name="Agents"><${Bar} value=${progress.agents_done} total=${progress.agents_total} label=${`Agents done of ${id}`} state=${status} />
+      <span class="muted" dir="auto">${label}</span></td>
+    <td class="tight" data-name="Trigger">${trigger.kind}</td>
+    <td class="tight" data-name="Created"><${Time} at=${run.created_at} /></td>
+    <td class="tight" data-name="Duration"><${Elapsed} from=${run.started_at} to=${run.finished_at} /></td>
+  </tr>`;
+}

@@ -1,0 +1,161 @@
+// @ts-check
+// The log of the run. The server searches all of it; the page holds the newest part and reads older parts when asked.
+
+import { timeOfDay } from "../../dashboard/format.js";
+import { followStream } from "../../dashboard/run-stream.mjs";
+import { get, urlOf } from "../api.js";
+import { html, useEffect, useRef, useState } from "../html.js";
+import { Empty, Problem, shown } from "../parts/pieces.js";
+import { parameter, setQuery } from "../router.js";
+import { keyHeaders } from "../session.js";
+
+const PAGE_SIZE = 200;
+const KEPT_MAX = 5_000;
+const NEAR_PX = 24;
+const TYPED_MS = 250;
+
+const levels = [
+  ["", "Everything"],
+  ["info", "Info and above"],
+  ["warn", "Warnings and errors"],
+  ["error", "Errors"],
+];
+const streams = ["stdout", "stderr", "worker", "runtime"];
+
+/** @param {{ source: import("./run-source.js").RunSource }} properties */
+export function Tab({ source }) {
+  const filter = {
+    text: parameter("text"),
+    level: parameter("level"),
+    agent_id: parameter("agent"),
+    stream: parameter("stream"),
+  };
+  return html`<section class="card" aria-labelledby="logs-heading">
+    <${Filters} agents=${[...source.model.agents.keys()]} />
+    <${Lines} key=${JSON.stringify(filter)} id=${source.id} filter=${filter} />
+  </section>`;
+}
+
+/** @param {{ agents: string[] }} properties */
+function Filters({ agents }) {
+  const typed = useRef(/** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined));
+  const choose = (/** @type {string} */ name) => (/** @type {any} */ event) =>
+    setQuery({ [name]: event.target.value });
+  const type = (/** @type {any} */ event) => {
+    clearTimeout(typed.current);
+    typed.current = setTimeout(() => setQuery({ text: event.target.value }, { replace: true }), TYPED_MS);
+  };
+  const agent = parameter("agent");
+  const choices = agent === "" || agents.includes(agent) ? agents : [agent, ...agents];
+  return html`<h2 id="logs-heading">Logs</h2>
+  <form class="filters" aria-label="Which lines are shown" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+    <div class="wide"><label for="log-text">Contains</label><input id="log-text" type="search" autocomplete="off" spellcheck=${false} value=${parameter("text")} onInput=${type} /></div>
+    <div><label for="log-level">Level</label><select id="log-level" value=${parameter("level")} onChange=${choose("level")}>
+      ${levels.map(([value, name]) => html`<option key=${value} value=${value}>${name}</option>`)}</select></div>
+    <div><label for="log-stream">Stream</label><select id="log-stream" value=${parameter("stream")} onChange=${choose("stream")}>
+      <option value="">All streams</option>${streams.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></div>
+    <div><label for="log-agent">Agent</label><select id="log-agent" value=${agent} onChange=${choose("agent")}>
+      <option value="">All agents</option>${choices.slice(0, 1_000).map((one) => html`<option key=${one} value=${one}>${shown(one, 80)}</option>`)}</select></div>
+  </form>`;
+}
+
+/** @param {{ id: string, filter: Record<string, string> }} properties */
+function Lines({ id, filter }) {
+  const [state, setState] = useState({
+    lines: /** @type {any[] | null} */ (null),
+    next: /** @type {string | null} */ (null),
+    error: /** @type {unknown} */ (null),
+  });
+  const current = useRef(state);
+  const box = useRef(/** @type {HTMLElement | null} */ (null));
+  const isAtEnd = useRef(true);
+  const path = `/runs/${encodeURIComponent(id)}/logs`;
+  const put = (/** @type {Partial<typeof state>} */ changes) => {
+    current.current = { ...current.current, ...changes };
+    setState(current.current);
+  };
+
+  useEffect(() => {
+    const ending = new AbortController();
+    const start = async () => {
+      const page = await get(path, { ...filter, order: "desc", page_size: PAGE_SIZE }, ending.signal);
+      put({ lines: page.items.reverse(), next: page.next_page_token });
+      await followLogs(urlOf(`${path}/stream`, filter), page.last_event_id, ending.signal, (news) => {
+        put({ lines: [...(current.current.lines ?? []), ...news].slice(-KEPT_MAX) });
+      });
+    };
+    start().catch((error) => ending.signal.aborted || put({ error }));
+    return () => ending.abort();
+  }, []);
+  useEffect(() => {
+    const list = box.current;
+    if (list !== null && isAtEnd.current) list.scrollTop = list.scrollHeight;
+  }, [state.lines]);
+
+  const older = async () => {
+    const page = await get(path, {
+      ...filter,
+      order: "desc",
+      page_size: PAGE_SIZE,
+      page_token: current.current.next,
+    });
+    isAtEnd.current = false;
+    put({ lines: [...page.items.reverse(), ...(current.current.lines ?? [])], next: page.next_page_token });
+  };
+  const scrolled = () => {
+    const list = /** @type {HTMLElement} */ (box.current);
+    isAtEnd.current = list.scrollTop + list.clientHeight >= list.scrollHeight - NEAR_PX;
+  };
+  const { lines, next, error } = state;
+  if (error !== null) return html`<${Problem} error=${error} />`;
+  if (lines === null) return null;
+  return html`
+    ${next !== null && html`<p class="more"><button type="button" onClick=${() => older().catch((problem) => put({ error: problem }))}>Show older lines</button></p>`}
+    ${lines.length === 0 && next === null && html`<${Empty}>No line passes these filters.</${Empty}>`}
+    <div class="log" ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label="Log of the run">
+      ${lines.map((line, index) => html`<${Line} key=${`${line.ts} ${index - lines.length}`} line=${line} />`)}
+    </div>`;
+}
+
+/** @param {{ line: any }} properties */
+const Line = ({ line }) => html`<div class="log-line" data-level=${line.level}>
+  <time class="muted" datetime=${line.ts} title=${line.ts}>${timeOfDay(line.ts)}</time>
+  <span class="level">${line.level}</span>
+  <span class="who" dir="auto" title=${line.stream}>${shown(line.agent_id ?? "run", 60)}</span>
+  <span class="message" dir="auto">${shown(line.message)}</span>
+</div>`;
+
+/**
+ * @param {URL} url @param {number} lastId @param {AbortSignal} signal @param {(lines: any[]) => void} onLines
+ */
+async function followLogs(url, lastId, signal, onLines) {
+  await followStream({
+    url,
+    headers: { accept: "text/event-stream", ...keyHeaders() },
+    lastId,
+    endings: new Map([
+      [204, "ended"],
+      [404, "gone"],
+    ]),
+    signal,
+    onLive: () => {},
+    onFrames: (/** @type {any[]} */ frames) => {
+      const lines = frames.flatMap(({ data }) => parsed(data));
+      if (lines.length > 0) onLines(lines);
+    },
+    beforeRetry: async (/** @type {number} */ retryMs) => {
+      await new Promise((resolve) => setTimeout(resolve, retryMs));
+      return !signal.aborted;
+    },
+  });
+}
+
+/** @param {string} json @returns {any[]} nothing for a frame that is no line */
+function parsed(json) {
+  try {
+    const line = JSON.parse(json);
+    return typeof line?.message === "string" ? [line] : [];
+  } catch {
+    return [];
+  }
+}

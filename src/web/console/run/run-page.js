@@ -1,0 +1,113 @@
+// @ts-check
+// One run: what it is and what can be done with it, and its tabs.
+
+import { progressOf } from "../../dashboard/model.js";
+import { patch } from "../api.js";
+import { html, useEffect, useMemo, useState } from "../html.js";
+import { useJobNames } from "../job-names.js";
+import { Action } from "../parts/dialog.js";
+import { announce, Bar, Copy, Facts, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
+import { Screen } from "../parts/screen.js";
+import { Elapsed, Time } from "../parts/time.js";
+import { to } from "../router.js";
+import { RunSource } from "./run-source.js";
+
+/** @type {readonly { tab: string, name: string, load: () => Promise<{ Tab: any }> }[]} */
+const tabs = [
+  { tab: "overview", name: "Overview", load: () => import("./overview.js") },
+  { tab: "graph", name: "Graph", load: () => import("./graph.js") },
+  { tab: "logs", name: "Logs", load: () => import("./logs.js") },
+  { tab: "events", name: "Events", load: () => import("./events.js") },
+  { tab: "files", name: "Files", load: () => import("./files.js") },
+  { tab: "raw", name: "Raw", load: () => import("./raw.js") },
+];
+
+const connectionNames = new Map(
+  Object.entries({
+    connecting: "Connecting",
+    live: "Live",
+    reconnecting: "Reconnecting",
+    ended: "All events are here",
+    gone: "The run was deleted",
+    refused: "Not let in",
+  }),
+);
+
+/** @param {{ id: string, tab?: string }} properties */
+export function Page({ id, tab = "overview" }) {
+  const source = useMemo(() => new RunSource(id), [id]);
+  useEffect(() => source.start(), [source]);
+  const { run, error } = source;
+  const names = useJobNames(run === null ? [] : [run.job_id]);
+  useEffect(() => {
+    if (run !== null) announce(`The run is ${run.status}`);
+  }, [run?.status]);
+  if (run === null) {
+    return html`<${Screen} title="Run" heading=${html`<p class="muted"><code>${id}</code></p>`}>
+      ${error === null ? null : html`<${Problem} error=${error} retry=${() => void source.again()} />`}
+    </${Screen}>`;
+  }
+  const title = shown(names.get(run.job_id) ?? "", 200) || id;
+  return html`<${Screen} title=${title} heading=${html`<${Naming} run=${run} source=${source} />`} actions=${html`<${Actions} run=${run} again=${() => source.again()} />`}>
+    <${Head} source=${source} />
+    <div class="split">
+      <nav class="tabs" aria-label="Views of the run"><ul class="plain">${tabs.map(
+        (one) => html`<li key=${one.tab}>
+        <a href=${to(one.tab === "overview" ? ["runs", id] : ["runs", id, one.tab])} aria-current=${one.tab === tab ? "page" : undefined}>${one.name}</a>
+      </li>`,
+      )}</ul></nav>
+      <div class="tab"><${Opened} key=${tab} tab=${tab} source=${source} /></div>
+    </div>
+  </${Screen}>`;
+}
+
+/** @param {{ run: any, source: RunSource }} properties */
+const Naming = ({ run, source }) => html`<p class="muted line"><code>${run.run_id}</code>
+  <span data-connection=${source.connection}>${connectionNames.get(source.connection) ?? ""}</span></p>`;
+
+/** @param {{ source: RunSource }} properties */
+function Head({ source }) {
+  const { run, model } = source;
+  const { percent, done, total } = model === null ? { percent: 0, done: 0, total: 0 } : progressOf(model);
+  return html`<section class="card summary" data-status=${run.status} aria-label="State of the run">
+    <${Facts} items=${[
+      ["Status", html`<${Pill} ...${stateOf(run)} />`],
+      ["Duration", html`<${Elapsed} from=${run.started_at} to=${run.finished_at} />`],
+      ["Created", html`<${Time} at=${run.created_at} />`],
+      ["Trigger", run.trigger.kind],
+      ["Priority", run.priority],
+      ["Trace", html`<code>${run.trace_id}</code>`],
+      ["Job", html`<a href=${to(["runs"], { job: run.job_id })}>Its runs</a>`],
+    ]} />
+    <div class="meter"><${Bar} value=${percent} total=${100} label="Agents that are done" state=${run.status} /><p class="muted number">${done} of ${total} agents done</p></div>
+    ${run.status_reason && run.status !== "failed" && html`<p class="muted" dir="auto">${shown(run.status_reason, 400)}</p>`}
+  </section>`;
+}
+
+/** @param {{ run: any, again: () => Promise<void> }} properties */
+function Actions({ run, again }) {
+  const isOpen = !["completed", "failed", "cancelled"].includes(run.status);
+  const control = (/** @type {string} */ desired) => async () => {
+    await patch(`/runs/${encodeURIComponent(run.run_id)}`, { desired_state: desired });
+    await again();
+  };
+  return html`
+    ${isOpen && run.status !== "paused" && html`<${Action} label="Pause" act=${control("paused")} />`}
+    ${run.status === "paused" && html`<${Action} label="Resume" act=${control("running")} />`}
+    ${isOpen && html`<${Action} label="Cancel" danger act=${control("cancelled")} question="Cancelling ends what the run does. It cannot be undone, and what it has done outside stays." />`}
+    <${Copy} text=${() => location.href}>Copy link</${Copy}>`;
+}
+
+/** @param {{ tab: string, source: RunSource }} properties */
+function Opened({ tab, source }) {
+  const [loaded, setLoaded] = useState(/** @type {{ Tab: any } | null} */ (null));
+  const [error, setError] = useState(/** @type {unknown} */ (null));
+  const entry = tabs.find((one) => one.tab === tab);
+  useEffect(() => {
+    entry?.load().then(setLoaded, setError);
+  }, []);
+  if (entry === undefined) return html`<p>The run has no view of this name.</p>`;
+  if (error !== null)
+    return html`<${Problem} error=${new Error("This view cannot be loaded. Check that the gateway runs, then reload the page.")} />`;
+  return loaded === null || source.model === null ? null : html`<${loaded.Tab} source=${source} />`;
+}
