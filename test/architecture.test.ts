@@ -36,10 +36,14 @@ const banned: readonly {
 }[] = [
   {
     call: /\bDate\.now\(/,
-    elsewhere: ["app/clock.ts", "cli", "web/dashboard"],
+    elsewhere: ["app/clock.ts", "cli", "web/console", "web/dashboard", "web/vendor"],
     instead: "the Clock port",
   },
-  { call: /\bMath\.random\(/, elsewhere: ["web/dashboard"], instead: "the Randomness port" },
+  {
+    call: /\bMath\.random\(/,
+    elsewhere: ["web/console", "web/dashboard", "web/vendor"],
+    instead: "the Randomness port",
+  },
   {
     call: /\b(setTimeout|setInterval|setImmediate)\(/,
     elsewhere: [
@@ -52,7 +56,9 @@ const banned: readonly {
       "execution/process/memory-watch.ts",
       "execution/process/usage.ts",
       "execution/sandbox/network/proxy-thread.ts",
+      "web/console",
       "web/dashboard",
+      "web/vendor",
     ],
     instead: "the Clock port",
   },

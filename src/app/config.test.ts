@@ -165,7 +165,6 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
     ],
   ],
   ["SVC_EXECUTOR_POOL_CAPACITIES", "executorPoolCapacities", {}, [["gpu=1, io=8,", { gpu: 1, io: 8 }]]],
-  ["SVC_CONSOLE", "console", true, [["false", false]]],
   ["SVC_REQUIRE_SANDBOX", "requireSandbox", false, [["true", true]]],
   [
     "SVC_BLUEPRINT_CATALOG",
@@ -197,6 +196,7 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
     [],
     [["https://a.example, http://localhost:5173/", ["https://a.example", "http://localhost:5173"]]],
   ],
+  ["SVC_CONSOLE", "console", true, [["false", false]]],
   [
     "SVC_ALLOWED_HOSTS",
     "allowedHosts",
@@ -312,7 +312,6 @@ const wrongTexts: Record<string, readonly string[]> = {
     ",",
     "__proto__=1",
   ],
-  SVC_CONSOLE: ["yes"],
   SVC_REQUIRE_SANDBOX: ["yes"],
   SVC_BLUEPRINT_CATALOG: [":", "/a:b\0"],
   SVC_BLUEPRINT_WEB_UI_PORT_START: ["0", "1023", "65536", "61000-61049"],
@@ -324,6 +323,7 @@ const wrongTexts: Record<string, readonly string[]> = {
   SVC_BUNDLES_MAX_BYTES: ["-1", "50GiB"],
   SVC_BODY_MAX_BYTES: ["0", "536870913"],
   SVC_CORS_ORIGINS: ["*", "https://a.example/path", "ftp://a", "null", ","],
+  SVC_CONSOLE: ["yes"],
   SVC_ALLOWED_HOSTS: ["https://a.example", "a.example:8443", "*.a.example", ","],
   SVC_RATE_LIMIT: ["-1", "10/s", "1.5", "10000001"],
   SVC_RETENTION_DAYS: ["-1", "36501"],

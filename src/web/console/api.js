@@ -74,10 +74,14 @@ export const get = async (path, query, signal) => (await request("GET", path, { 
  *
  * @param {string} path @param {unknown} [body] @param {string} [key] @returns {Promise<any>}
  */
-export async function post(path, body, key = crypto.randomUUID()) {
+export async function post(path, body, key = newKey()) {
   const answer = await request("POST", path, { body: body ?? {}, headers: { "idempotency-key": key } });
   return answer.status === 204 ? null : answer.json();
 }
+
+/** A fresh key of an effect; browsers make UUIDs on secure addresses only. */
+const newKey = () =>
+  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16)).join("-");
 
 /** @param {string} path @param {unknown} body @param {Record<string, string>} [headers] @returns {Promise<any>} */
 export const patch = async (path, body, headers = {}) =>
