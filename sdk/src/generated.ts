@@ -518,6 +518,12 @@ export type CreateRun = {
    * by one for each minute.
    */
   readonly priority?: "low" | "normal" | "high" | undefined;
+
+  /**
+   * The run that this one repeats, of the same job or blueprint. What is not given of inputs and
+   * config_overrides is that run's, its secrets included.
+   */
+  readonly rerun_of?: string | undefined;
 };
 
 export type CreateRuns = {
@@ -1287,6 +1293,12 @@ export type LaunchBlueprint = {
    */
   readonly priority?: "low" | "normal" | "high" | undefined;
 
+  /**
+   * The run that this one repeats, of the same job or blueprint. What is not given of inputs and
+   * config_overrides is that run's, its secrets included.
+   */
+  readonly rerun_of?: string | undefined;
+
   /** Of the job; the blueprint's when absent. */
   readonly name?: string | undefined;
 };
@@ -2037,6 +2049,14 @@ export type Run = {
 
   readonly job_id: string;
 
+  readonly job_name: string;
+
+  /** Of which its job was made. */
+  readonly blueprint_id: string | null;
+
+  /** The run that it repeats. */
+  readonly rerun_of: string | null;
+
   readonly status: RunStatus;
 
   readonly desired_state: DesiredState;
@@ -2114,6 +2134,23 @@ export type Run = {
     readonly label: string;
   };
 
+  readonly counts: {
+    /** Warnings in its log. */
+    readonly warnings: number;
+
+    /** Attempts that were made again. */
+    readonly retries: number;
+
+    /** Requests to people that can be answered. */
+    readonly human_pending: number;
+
+    /** Open ones; 1000 for as many or more. */
+    readonly dead_letters: number;
+
+    /** That workers reported; null when none did. */
+    readonly tokens: number | null;
+  };
+
   /** Null until there is one. */
   readonly result: JsonObject | null;
 
@@ -2131,7 +2168,7 @@ export type Run = {
 
   /**
    * Where to look next: self, job, events, events_stream, stream, result, logs, timeline, artifacts,
-   * outputs, human, dead_letters, observability_summary.
+   * outputs, human, dead_letters, observability_summary, reruns.
    */
   readonly links: Readonly<Record<string, string>>;
 };
@@ -4310,8 +4347,30 @@ export interface Operations {
       };
       readonly query?:
         | {
-            /** completed, failed and cancelled are final. */
-            readonly status?: RunStatus | undefined;
+            /**
+             * In one of these states, separated by commas: pending, queued, running, paused, completed, failed,
+             * cancelled. In any without it.
+             */
+            readonly status?: string | undefined;
+
+            /** Started by this only. */
+            readonly trigger?: "api" | "blueprint" | "schedule" | "event" | "deployment" | undefined;
+
+            /** Runs that repeat this one only. */
+            readonly rerun_of?: string | undefined;
+
+            /** Accepted at this time or later; of schedules, due then. */
+            readonly since?: string | undefined;
+
+            /** Accepted before this time; of schedules, due then. */
+            readonly until?: string | undefined;
+
+            /**
+             * With this text in its id, its job's id or name, or its blueprint's id; upper and lower case are the
+             * same. It is looked for in 2,000 runs for each page, which may be short, or empty, and still not be
+             * the last one.
+             */
+            readonly q?: string | undefined;
 
             /**
              * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
@@ -4612,7 +4671,11 @@ export interface Operations {
     readonly answer: TimelinePage;
   };
 
-  /** List runs (GET /api/v1/runs) */
+  /**
+   * List runs (GET /api/v1/runs)
+   *
+   * Newest first.
+   */
   readonly listRuns: {
     readonly request: {
       readonly query?:
@@ -4620,8 +4683,33 @@ export interface Operations {
             /** Runs of this job only. */
             readonly job_id?: string | undefined;
 
-            /** completed, failed and cancelled are final. */
-            readonly status?: RunStatus | undefined;
+            /** Runs of the jobs of this blueprint only. */
+            readonly blueprint_id?: string | undefined;
+
+            /**
+             * In one of these states, separated by commas: pending, queued, running, paused, completed, failed,
+             * cancelled. In any without it.
+             */
+            readonly status?: string | undefined;
+
+            /** Started by this only. */
+            readonly trigger?: "api" | "blueprint" | "schedule" | "event" | "deployment" | undefined;
+
+            /** Runs that repeat this one only. */
+            readonly rerun_of?: string | undefined;
+
+            /** Accepted at this time or later; of schedules, due then. */
+            readonly since?: string | undefined;
+
+            /** Accepted before this time; of schedules, due then. */
+            readonly until?: string | undefined;
+
+            /**
+             * With this text in its id, its job's id or name, or its blueprint's id; upper and lower case are the
+             * same. It is looked for in 2,000 runs for each page, which may be short, or empty, and still not be
+             * the last one.
+             */
+            readonly q?: string | undefined;
 
             /**
              * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its

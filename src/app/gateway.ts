@@ -82,7 +82,17 @@ export function openGateway(
     closed: () => engine.closed,
     clock,
   });
-  const runs = new Runs({ records, acceptance, launcher, turns, ownership, clock, newId, newTraceId });
+  const runs = new Runs({
+    records,
+    acceptance,
+    launcher,
+    turns,
+    secrets,
+    ownership,
+    clock,
+    newId,
+    newTraceId,
+  });
   const definitions = new Definitions({
     records,
     capacity,

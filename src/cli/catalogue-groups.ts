@@ -146,6 +146,10 @@ export const runs: CommandGroup = {
           "--status STATUS",
           "Only those that are pending, queued, running, paused, completed, failed or cancelled.",
         ),
+        option(
+          "--search TEXT",
+          "Only those with this in their id, their job's id or name, or blueprint's id.",
+        ),
         limit,
         all,
         ...remote,
@@ -165,6 +169,20 @@ export const runs: CommandGroup = {
         ...remote,
       ],
       load: withServer(async () => (await import("./runs.ts")).start),
+    }),
+    command({
+      usage: "runs rerun <run-id>",
+      summary: "Start a run again, of the same job; with the same inputs, or those of --input.",
+      details: [runExitCodes],
+      options: [
+        input,
+        priority,
+        option("--watch", "Follow the run to its end."),
+        { ...save, help: "Copy the run's outputs into a folder; implies --watch." },
+        forceSave,
+        ...remote,
+      ],
+      load: withServer(async () => (await import("./runs.ts")).rerun),
     }),
     command({
       usage: "runs show <run-id>",

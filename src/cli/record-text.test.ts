@@ -35,6 +35,10 @@ const job: JobDetail = {
 const run: Run = {
   run_id: "run_1",
   job_id: "job_1",
+  job_name: "job",
+  blueprint_id: null,
+  rerun_of: null,
+  counts: { warnings: 0, retries: 0, human_pending: 0, dead_letters: 0, tokens: null },
   status: "running",
   desired_state: "running",
   inputs: {},

@@ -1,6 +1,6 @@
 // `troupe runs …`: list, start, show and wait for runs.
 
-import type { Run, RunStatus } from "../../sdk/src/index.ts";
+import type { NewRun, Run, RunStatus } from "../../sdk/src/index.ts";
 import { isPriority, priorities } from "../engine/share.ts";
 import { printAnswer, UsageError } from "./command.ts";
 import { checkedId, idOf } from "./ids.ts";
@@ -30,6 +30,7 @@ export async function list(call: ServerCall): Promise<number> {
   const query = {
     job_id: job === null ? undefined : checkedId(job, "job"),
     status: oneOf(call, "status", statuses),
+    q: call.text("search") ?? undefined,
   };
   // A job without runs and a job that does not exist are two answers.
   if (query.job_id !== undefined) await call.client.jobs.get(query.job_id);
@@ -49,11 +50,21 @@ export async function list(call: ServerCall): Promise<number> {
 }
 
 export async function start(call: ServerCall): Promise<number> {
-  const id = idOf(call, "job");
+  return startOf(call, idOf(call, "job"), {});
+}
+
+/** `troupe runs rerun`: the same again, or with other inputs. */
+export async function rerun(call: ServerCall): Promise<number> {
+  const id = idOf(call, "run");
+  const { job_id: jobId } = await call.client.runs.get(id);
+  return startOf(call, jobId, { rerun_of: id });
+}
+
+async function startOf(call: ServerCall, jobId: string, given: NewRun): Promise<number> {
   const inputs = readObject(call, "input");
   const watches = watchesAsked(call, call.flag("watch") === true || call.text("save") !== null);
   const priority = oneOf(call, "priority", priorities);
-  const run = await call.client.runs.start(id, { inputs, priority });
+  const run = await call.client.runs.start(jobId, { ...given, inputs, priority });
   if (!watches) return started(call, run.run_id, run);
   if (!call.flag("json")) call.terminal.print(`Run ${cleanText(run.run_id)}`);
   return watchRun(call, gatewayRun(call, run.run_id));

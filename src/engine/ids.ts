@@ -48,6 +48,9 @@ function increment(digits: number[]): void {
   }
 }
 
+/** What every id of this time or a later one sorts behind, and every older one before. */
+export const idsFrom = (ms: number) => encodeTime(Math.max(0, ms));
+
 /**
  * The id of something that happens at a known time: always the same for the same digest.
  *

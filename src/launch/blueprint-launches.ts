@@ -28,8 +28,12 @@ export interface BlueprintLaunchesParts {
 }
 
 export interface LaunchRequest {
-  readonly inputs: JsonObject;
+  /** Null: those of the run that it repeats, or none. */
+  readonly inputs: JsonObject | null;
+  /** The same. */
   readonly configOverrides: JsonObject | null;
+  /** The run that it repeats, of the same blueprint. */
+  readonly rerunOf?: string;
   /** Normal when absent. */
   readonly priority?: Priority;
   /** The job's; null: the blueprint's own. */
@@ -73,6 +77,7 @@ export class BlueprintLaunches {
     const insertRun = await runs.prepareOf(draft.job, {
       inputs: request.inputs,
       configOverrides: request.configOverrides,
+      ...(request.rerunOf !== undefined && { rerunOf: request.rerunOf }),
       ...(request.priority !== undefined && { priority: request.priority }),
       trigger: { kind: "blueprint", id: blueprintId },
       trace: request.trace,

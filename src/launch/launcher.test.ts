@@ -345,7 +345,7 @@ for (const { what, count, hold, release } of crowds) {
     await until("a store that takes writes", () => core.engine.unavailable === null);
     core.clock.fire();
     await core.launched();
-    const pending = await core.records.runs({ jobId, status: "pending", limit: 1, after: null });
+    const pending = await core.records.runs({ jobId, status: ["pending"], limit: 1, after: null });
     assert.deepEqual(pending.rows, []);
     const newest = await core.ended(accepted.at(-1)!.runId);
     assert.equal(newest.status, "completed");

@@ -52,8 +52,10 @@ export interface JobDefinition {
 
 export type DesiredState = "running" | "paused" | "cancelled";
 
+export const triggerKinds = ["api", "blueprint", "schedule", "event", "deployment"] as const;
+
 export interface RunTrigger {
-  readonly kind: "api" | "blueprint" | "schedule" | "event" | "deployment";
+  readonly kind: (typeof triggerKinds)[number];
   readonly id: string | null;
 }
 
@@ -62,6 +64,11 @@ export interface NewRun {
   /** `run_` and a time-ordered id. */
   readonly runId: string;
   readonly jobId: string;
+  readonly jobName: string;
+  /** Of which its job was made; null for one of a bundle. */
+  readonly blueprintId: string | null;
+  /** The run that it repeats; null for one of its own. */
+  readonly rerunOf: string | null;
   readonly runtimeJobId: string;
   /** Secrets encrypted, as in configOverridesJson. */
   readonly inputsJson: string;
@@ -94,7 +101,12 @@ export interface RunRecord extends NewRun {
   /** What its history amounts to; null until the journal has the runtime job. */
   readonly tallyJson: string | null;
   readonly progress: RunProgress;
+  /** Messages that were not processed and not sent again; `openLettersMax` for as many or more. */
+  readonly openLetters: number;
 }
+
+/** A run's open dead letters are counted up to so many. */
+export const openLettersMax = 1_000;
 
 export interface RunProgress {
   /** Agents that have done what there was for them so far; all of them in a completed run. */
@@ -168,7 +180,21 @@ export interface JobPage extends KeysetPage {
 
 export interface RunPage extends KeysetPage {
   readonly jobId: string | null;
-  readonly status: JobStatus | null;
+  /** Null: whatever their status. */
+  readonly status: readonly JobStatus[] | null;
+  readonly blueprintId?: string | null;
+  readonly trigger?: RunTrigger["kind"] | null;
+  readonly rerunOf?: string | null;
+  /** By the time in their ids: of their acceptance, or when they were due. */
+  readonly sinceMs?: number | null;
+  readonly untilMs?: number | null;
+  /** In their ids, their job's id or name, or their blueprint's id; upper and lower case are the same. */
+  readonly text?: string | null;
+}
+
+export interface FoundRuns extends Page<RunRecord> {
+  /** With fewer rows than asked for: where the search ended, to go on from; absent when that is the last row, or the end. */
+  readonly searchedTo?: string;
 }
 
 /** Oldest first, of one job or of all. */
@@ -202,8 +228,8 @@ export interface GatewayRecords extends ScheduleRecords {
 
   /** Null when there is none, or its job was deleted. */
   run(runId: string): Promise<RunRecord | null>;
-  /** One query, whatever the filters; no full scan. */
-  runs(page: RunPage): Promise<Page<RunRecord>>;
+  /** By indexes, whatever the filters; a text is looked for in a bounded number of runs. */
+  runs(page: RunPage): Promise<FoundRuns>;
   /** The newest runs of a job, newest first. */
   recentRuns(jobId: string, limit: number): Promise<readonly RunSummary[]>;
   latestRun(jobId: string): Promise<RunRecord | null>;

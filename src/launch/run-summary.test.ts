@@ -31,6 +31,7 @@ const waiting: RunRecord = {
     humanPending: 0,
     humanPrompt: null,
   },
+  openLetters: 0,
 };
 
 const FAILURE = JSON.stringify({ code: "manifest.invalid", desc: "it is wrong", details: {} });

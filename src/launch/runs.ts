@@ -14,7 +14,9 @@ import type { TraceContext } from "../engine/trace.ts";
 import type { KeyedMutex } from "../lib/async.ts";
 import { DomainError } from "../lib/domain-error.ts";
 import type { Ownership } from "../operations/ownership.ts";
+import type { ConfigurationSecrets } from "../security/configuration.ts";
 import type { Acceptance } from "./acceptance.ts";
+import { blueprintOf } from "./launch-plans.ts";
 import type { Launcher } from "./launcher.ts";
 import type {
   DesiredState,
@@ -33,6 +35,7 @@ export interface RunsParts {
   readonly launcher: Launcher;
   /** Shared with the launcher. */
   readonly turns: KeyedMutex;
+  readonly secrets: Pick<ConfigurationSecrets, "decryptBody">;
   readonly ownership: Ownership;
   readonly clock: Clock;
   readonly newId: () => string;
@@ -42,8 +45,12 @@ export interface RunsParts {
 export interface RunRequest {
   /** One that is known before the run is there; a new one when absent. */
   readonly runId?: string;
-  readonly inputs: JsonObject;
+  /** Null: those of the run that it repeats, or none. */
+  readonly inputs: JsonObject | null;
+  /** The same. */
   readonly configOverrides: JsonObject | null;
+  /** The run that it repeats, of the same job or blueprint. */
+  readonly rerunOf?: string;
   /** Normal when absent. */
   readonly priority?: Priority;
   readonly trigger: RunTrigger;
@@ -110,10 +117,18 @@ export class Runs {
   /** The same for a job that is at hand, such as one that is inserted in the same transaction. */
   async prepareOf(job: JobDefinition, request: RunRequest): Promise<InsertRun> {
     const { jobId } = job;
-    const found = await this.#parts.acceptance.check(job, request);
+    const { rerunOf = null } = request;
+    const original = rerunOf === null ? null : await this.#original(job, rerunOf);
+    const found = await this.#parts.acceptance.check(job, {
+      inputs: request.inputs ?? this.#given(original?.inputsJson ?? null) ?? {},
+      configOverrides: request.configOverrides ?? this.#given(original?.configOverridesJson ?? null),
+    });
     const made: NewRun = {
       runId: request.runId ?? `run_${this.#parts.newId()}`,
       jobId,
+      jobName: job.name,
+      blueprintId: blueprintOf(job),
+      rerunOf,
       runtimeJobId: `${found.graphId}-${this.#parts.newId()}`,
       inputsJson: found.inputsJson,
       configOverridesJson: found.configOverridesJson,
@@ -132,6 +147,23 @@ export class Runs {
       if (!(await writes.insertRun(run))) throw jobNotFound(jobId);
       return run;
     };
+  }
+
+  /** @throws DomainError `validation_failed` when there is no such run of the job, or of its blueprint */
+  async #original(job: JobDefinition, runId: string): Promise<RunRecord> {
+    const original = await this.#parts.records.run(runId);
+    const blueprintId = blueprintOf(job);
+    const isOfBlueprint = blueprintId !== null && original?.blueprintId === blueprintId;
+    if (original !== null && (original.jobId === job.jobId || isOfBlueprint)) return original;
+    const message = "must be a run of the same job, or of a job of the same blueprint";
+    throw new DomainError("validation_failed", `/rerun_of: ${message}. Nothing was started.`, [
+      { path: "/rerun_of", code: "not_found", message },
+    ]);
+  }
+
+  /** What a run was given, its secrets decrypted, to be given again. */
+  #given(json: string | null): JsonObject | null {
+    return json === null ? null : (this.#parts.secrets.decryptBody(JSON.parse(json)).body as JsonObject);
   }
 
   /** To be called when the run is on disk: it will be launched. */

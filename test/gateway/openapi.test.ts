@@ -131,7 +131,8 @@ test("a session from the upload to the outputs, with every mistake on the way, i
   for (const path of ["", "?view=full", "/events", "/dead-letters", "/workflow-progress", "/runs"]) {
     await judged("GET", jobPath + path);
   }
-  await judged("GET", `/runs?job_id=${created.body.job_id}&status=completed`);
+  await judged("GET", `/runs?job_id=${created.body.job_id}&status=completed,failed&q=session`);
+  await judged("GET", "/runs?status=never");
   await judged("DELETE", `/bundles/${bundleId}`);
   await judged("DELETE", jobPath);
   const now = (await judged("GET", jobPath)).headers.get("etag") ?? "";

@@ -118,7 +118,8 @@ describe("the run record", () => {
     await happens(program, runId, "agent_started");
     const open = await call(program, "GET", `/runs/${runId}`);
     assert.deepEqual(Object.keys(open), [
-      ...["run_id", "job_id", "status", "desired_state", "inputs", "config_overrides"],
+      ...["run_id", "job_id", "job_name", "blueprint_id", "rerun_of"],
+      ...["status", "desired_state", "inputs", "config_overrides"],
       ...["priority", "trigger", "attempt"],
       ...[
         "created_at",
@@ -127,6 +128,7 @@ describe("the run record", () => {
         "updated_at",
         "duration_ms",
         "progress",
+        "counts",
         "result",
         "failure",
       ],
@@ -144,6 +146,8 @@ describe("the run record", () => {
         finished_at: null,
       },
     );
+    const nothing = { warnings: 0, retries: 0, human_pending: 0, dead_letters: 0, tokens: null };
+    assert.deepEqual([open.job_name, open.counts], ["held", nothing]);
     assert.equal(open.status, "running");
     for (const time of [open.created_at, open.started_at, open.updated_at]) assert.match(String(time), TIME);
     assert.ok(Number.isInteger(open.duration_ms));
@@ -180,6 +184,7 @@ describe("the run record", () => {
         "logs",
         "observability_summary",
         "outputs",
+        "reruns",
         "result",
         "self",
         "stream",

@@ -243,6 +243,9 @@ describe("with a gateway that is up", () => {
     assert.ok(lines[1]?.startsWith(second.run_id));
     assert.equal(limited.err, "The newest 1; --all shows all.\n");
     assert.deepEqual(await json("runs", "--job", first.job_id, "--status", "failed"), []);
+    const again = await json("runs", "rerun", first.run_id, "--watch");
+    const found = await json("runs", "--search", first.job_id, "--limit", "1");
+    assert.deepEqual([found[0].run_id, found[0].rerun_of], [again.run_id, first.run_id]);
     const wrong = await troupe("runs", "--status", "done").ended;
     assert.equal(wrong.code, 2);
     assert.match(wrong.err, /"done" is not one of pending, queued, running, /);

@@ -87,7 +87,8 @@ describe("a dead letter of a run that is open", () => {
     });
     assert.deepEqual([(message as JsonObject).from, (message as JsonObject).to], ["in", "worker"]);
     assert.deepEqual(await call(program, "GET", `/runs/${runId}/dead-letters/${id}`), letter);
-    const { job_id: jobId } = await call(program, "GET", `/runs/${runId}`);
+    const { job_id: jobId, counts } = await call(program, "GET", `/runs/${runId}`);
+    assert.equal((counts as JsonObject).dead_letters, 3);
     assert.deepEqual(await walk(program, `/jobs/${jobId}/dead-letters`, 2), letters);
     assert.deepEqual(await walk(program, `/dead-letters?job_id=${jobId}`, 2), letters);
     assert.deepEqual(await walk(program, "/dead-letters", 1), letters);

@@ -88,6 +88,7 @@ describe("a run that asks a person", () => {
     const run = await call(program, "GET", `/runs/${runId}`);
     assert.equal(labelOf(run), "Waits for a person: Ship it?");
     assert.equal((run.progress as JsonObject).human_pending, 1);
+    assert.equal((run.counts as JsonObject).human_pending, 1);
     const [listed] = await walk(program, `/runs?job_id=${run.job_id}`);
     assert.deepEqual(listed?.progress, run.progress);
     const progress = await call(program, "GET", `/jobs/${run.job_id}/workflow-progress`);

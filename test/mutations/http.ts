@@ -19,6 +19,20 @@ export const httpMutations: readonly Mutation[] = [
     tests: etag,
   },
   {
+    fault: "a page of the list of runs forgets where its search ended",
+    file: "src/http/resources/lists.ts",
+    search: "behind === undefined ? nextOfRows",
+    replacement: "behind !== undefined ? nextOfRows",
+    tests: ["src/http/resources/runs.test.ts"],
+  },
+  {
+    fault: "a run may repeat one of another job",
+    file: "src/launch/runs.ts",
+    search: "original.jobId === job.jobId || isOfBlueprint",
+    replacement: "original.jobId !== null || isOfBlueprint",
+    tests: ["src/http/resources/runs.test.ts"],
+  },
+  {
     fault: "the list of all questions has those of ended runs",
     file: "src/store/sql/human-requests.ts",
     search: '    .where("j.terminal", "=", sql.lit(0))\n',

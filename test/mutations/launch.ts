@@ -400,9 +400,9 @@ export const launchMutations: readonly Mutation[] = [
   },
   {
     fault: "runs of a deleted job are listed",
-    file: "src/store/sql/runs.ts",
-    search: 'existing(db).where("r.run_id", "<", after)',
-    replacement: 'runs(db).where("r.run_id", "<", after)',
+    file: "src/store/sql/run-list.ts",
+    search: '    .where("d.deleted", "=", sql.lit(0))\n',
+    replacement: "",
     tests: ["src/store/sql/definitions.test.ts"],
   },
 ];

@@ -156,6 +156,7 @@ export class GatewayProcess {
       acceptance,
       launcher,
       turns,
+      secrets: { decryptBody: (body) => ({ body, secrets: [] }) },
       ownership,
       clock,
       newId,

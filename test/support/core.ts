@@ -262,7 +262,17 @@ export async function coreOf(program: TestProgram) {
     clock,
   };
   const acceptance = new Acceptance(looked);
-  const runs = new Runs({ records, acceptance, launcher, turns, ownership, clock, newId, newTraceId });
+  const runs = new Runs({
+    records,
+    acceptance,
+    launcher,
+    turns,
+    secrets,
+    ownership,
+    clock,
+    newId,
+    newTraceId,
+  });
   const garbage: { collected: number; gate: Gate | null } = { collected: 0, gate: null };
   const definitions = new Definitions({
     records,

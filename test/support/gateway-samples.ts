@@ -30,6 +30,9 @@ export function run(n: number, jobId: string, given: Partial<NewRun> = {}): NewR
   return {
     runId: `run_${digits(n)}`,
     jobId,
+    jobName: `job ${Number(jobId.slice("job_".length))}`,
+    blueprintId: null,
+    rerunOf: null,
     runtimeJobId: `g-${digits(n)}`,
     inputsJson: '{"in": [1, 2]}',
     configOverridesJson: null,

@@ -153,6 +153,9 @@ export async function startGateway() {
       const run: NewRun = {
         runId: `run_${systemRandomness.id()}`,
         jobId,
+        jobName: "",
+        blueprintId: null,
+        rerunOf: null,
         runtimeJobId: `secret-${systemRandomness.id()}`,
         inputsJson: "{}",
         configOverridesJson: null,

@@ -12,6 +12,7 @@ import { Type } from "../core/type.ts";
 import { type IdempotencyParts, sendStarted } from "./idempotent.ts";
 import { OperationSchema, renderOperation } from "./operations.ts";
 import {
+  rerunOf,
   runInputs,
   sendStartedRun,
   startRunHeaders,
@@ -47,6 +48,7 @@ const LaunchBlueprintBody = Type.Input(
       documents: { folder: "/home/mia/letters" },
     }),
     priority: Priority,
+    rerun_of: rerunOf,
     name: Type.String("Of the job; the blueprint's when absent.", { minLength: 1, maxLength: 200 }),
   },
   { examples: [{ config_overrides: { documents: { folder: "/home/mia/letters" } } }] },
@@ -157,13 +159,14 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       answers: { 200: RunSchema, 202: LaunchedBlueprintSchema },
       problems: startRunProblems,
       handle: (request, reply) => {
-        const { inputs = {}, config_overrides: configOverrides = null, name = null } = request.body;
-        const { priority = defaultTerms.priority } = request.body;
+        const { inputs = null, config_overrides: configOverrides = null, name = null } = request.body;
+        const { priority = defaultTerms.priority, rerun_of: original } = request.body;
         return sendStartedRun<LaunchedBlueprint>(parts, request, reply, {
           prepare: () =>
             launches.prepare(request.params.blueprint_id, {
               inputs,
               configOverrides,
+              ...(original !== undefined && { rerunOf: original }),
               priority,
               name,
               trace: parseTraceparent(request.headers.traceparent),

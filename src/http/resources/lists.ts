@@ -13,10 +13,15 @@ import { pathOf } from "../core/path-of.ts";
 import { inPieces, listText, PIECE_CHARS, textStream } from "../core/text-stream.ts";
 import type { FindRun, FoundRun } from "./find-run.ts";
 
+/** A page, and where its search ended if that is behind its last row: the next page begins there. */
+export interface FoundPage<Row, Place = Position> extends Page<Row> {
+  readonly behind?: Place;
+}
+
 /** @template Place a row's sort key, from which the list goes on */
 export interface List<Row, Place = Position> {
   /** Rows behind `after` in the list's order, at most `limit`; a page where they may be fewer for their size. */
-  rows(limit: number, after: Place | null): Promise<readonly Row[] | Page<Row>>;
+  rows(limit: number, after: Place | null): Promise<readonly Row[] | FoundPage<Row, Place>>;
   /** The whole sort key of a row. */
   positionOf(row: Row): Place;
   /** A row as JSON text. */
@@ -31,7 +36,7 @@ export interface PageParts {
   readonly paging: Paging;
 }
 
-const asPage = <Row>(rows: readonly Row[] | Page<Row>): Page<Row> =>
+const asPage = <Row, Place>(rows: readonly Row[] | FoundPage<Row, Place>): FoundPage<Row, Place> =>
   "rows" in rows ? rows : { rows, isCut: false };
 
 export function sendJson(reply: FastifyReply, body: string): FastifyReply {
@@ -73,8 +78,9 @@ export async function sendPage<Row>(
   list: List<Row>,
 ): Promise<FastifyReply> {
   const page = readPage(parts, request);
-  const { rows, isCut } = asPage(await list.rows(page.fetch, page.after));
-  const { items, next_page_token: next } = parts.paging.answer(page, rows, list.positionOf, isCut);
+  const { rows, isCut, behind } = asPage(await list.rows(page.fetch, page.after));
+  const { items, next_page_token: nextOfRows } = parts.paging.answer(page, rows, list.positionOf, isCut);
+  const next = behind === undefined ? nextOfRows : parts.paging.tokenBehind(page, behind, items.length);
   const text = pageText(items, list.render, next, remarksOf(list.remarks?.()));
   return items.length <= FEW_ROWS
     ? sendJson(reply, [...text].join(""))
@@ -173,7 +179,7 @@ export async function* wholeList<Row, Place>(
   let text = '{"data":[';
   while (left > 0) {
     const wanted = Math.min(left, ROWS_PER_PAGE);
-    const { rows, isCut }: Page<Row> = asPage(await list.rows(wanted, after));
+    const { rows, isCut }: Page<Row> = asPage<Row, Place>(await list.rows(wanted, after));
     const last = rows.at(-1);
     if (last !== undefined) {
       text += separator + rows.map(list.render).join(",");

@@ -34,6 +34,11 @@ export const runInputs = Type.JsonObject(
   { topic: "bees" },
 );
 
+export const rerunOf = Type.String(
+  "The run that this one repeats, of the same job or blueprint. What is not given of inputs and config_overrides is that run's, its secrets included.",
+  { minLength: 1, maxLength: 200, examples: ["run_01k9z1v7m3e8q2x4c6t8b0n5dh"] },
+);
+
 const CreateRunBody = Type.Input(
   {
     inputs: runInputs,
@@ -41,6 +46,7 @@ const CreateRunBody = Type.Input(
       "For jobs made from a catalog blueprint only: laid over the job's configuration. The run, and the job from then on, use the blueprint's package as it is now.",
     ),
     priority: Priority,
+    rerun_of: rerunOf,
   },
   { examples: [{ inputs: { topic: "bees" } }] },
 );
@@ -50,7 +56,7 @@ const CreateRunsBody = Type.Input(
     items: Type.Array(
       // Of any type here: what is wrong with one item is that item's answer.
       Type.Unknown(
-        "What starts one run: inputs, config_overrides and priority, as in the start of a single run.",
+        "What starts one run: inputs, config_overrides, priority and rerun_of, as in the start of a single run.",
         {
           examples: [{ inputs: { topic: "bees" } }],
         },
@@ -187,9 +193,17 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
 }
 
 function runOf(body: Static<typeof CreateRunBody>, trace: ReturnType<typeof parseTraceparent>) {
-  const { inputs = {}, config_overrides: configOverrides = null } = body;
+  const { inputs = null, config_overrides: configOverrides = null, rerun_of: original } = body;
   const { priority = defaultTerms.priority } = body;
-  return { inputs, configOverrides, priority, trigger: { kind: "api", id: null } as const, trace };
+  const repeats = original === undefined ? {} : { rerunOf: original };
+  return {
+    inputs,
+    configOverrides,
+    ...repeats,
+    priority,
+    trigger: { kind: "api", id: null } as const,
+    trace,
+  };
 }
 
 /** Checks the items. @param fresh filled with the runs that are made */

@@ -5,7 +5,13 @@ import { isoTime } from "../../engine/event.ts";
 import { isTerminal } from "../../engine/journal.ts";
 import type { JsonObject } from "../../engine/json.ts";
 import { newTally, readTally } from "../../engine/tally.ts";
-import type { NewRun, RunRecord, RunSummary } from "../../launch/records.ts";
+import {
+  type NewRun,
+  openLettersMax,
+  type RunRecord,
+  type RunSummary,
+  triggerKinds,
+} from "../../launch/records.ts";
 import { runLabel } from "../../runs/history/run-label.ts";
 import { reasonMembers, waitingReason } from "../../runs/history/summary.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
@@ -15,7 +21,7 @@ import { AgentEndsSchema, Priority, RunStatus, reasonFields } from "./schemas.ts
 export const DesiredState = Type.OneOf(["paused", "running", "cancelled"]);
 
 const Trigger = Type.Object({
-  kind: Type.OneOf(["api", "blueprint", "schedule", "event", "deployment"]),
+  kind: Type.OneOf(triggerKinds),
   id: Type.Nullable(Type.String("Of the schedule, event, blueprint or deployment.")),
 });
 
@@ -31,15 +37,26 @@ const Progress = Type.Object({
   label: Type.String("For people.", { examples: ["2 of 5 agents done"] }),
 });
 
+const Counts = Type.Object({
+  warnings: Type.Integer("Warnings in its log."),
+  retries: Type.Integer("Attempts that were made again."),
+  human_pending: Type.Integer("Requests to people that can be answered."),
+  dead_letters: Type.Integer(`Open ones; ${openLettersMax} for as many or more.`),
+  tokens: Type.Nullable(Type.Integer("That workers reported; null when none did.")),
+});
+
 const Links = Type.Record(
   Type.String(),
-  "Where to look next: self, job, events, events_stream, stream, result, logs, timeline, artifacts, outputs, human, dead_letters, observability_summary.",
+  "Where to look next: self, job, events, events_stream, stream, result, logs, timeline, artifacts, outputs, human, dead_letters, observability_summary, reruns.",
 );
 
 export const RunSchema = Type.Object(
   {
     run_id: Type.String({ examples: ["run_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
     job_id: Type.String(),
+    job_name: Type.String(),
+    blueprint_id: Type.Nullable(Type.String("Of which its job was made.")),
+    rerun_of: Type.Nullable(Type.String("The run that it repeats.")),
     status: RunStatus,
     desired_state: DesiredState,
     inputs: Type.JsonObject("As given at creation."),
@@ -55,6 +72,7 @@ export const RunSchema = Type.Object(
     updated_at: Type.Time("Last change."),
     duration_ms: Type.Nullable(Type.Integer("From its start to its end, or to now.")),
     progress: Progress,
+    counts: Counts,
     result: Type.Nullable(Type.JsonObject("Null until there is one.")),
     failure: Type.Nullable(Type.JsonObject("svc.error.v1; null unless the run failed.")),
     ...reasonFields,
@@ -87,13 +105,15 @@ export interface ShownRun {
 export function renderRun(run: RunRecord, { secrets, nowMs }: ShownRun): string {
   const id = text(run.runId);
   return (
-    `{"run_id":${id},"job_id":${text(run.jobId)},"status":"${run.status}",` +
+    `{"run_id":${id},"job_id":${text(run.jobId)},"job_name":${text(run.jobName)},` +
+    `"blueprint_id":${text(run.blueprintId)},"rerun_of":${text(run.rerunOf)},"status":"${run.status}",` +
     `"desired_state":"${run.desiredState}","inputs":${renderInputs(run.inputsJson, secrets)},` +
     `"config_overrides":${renderOverrides(run.configOverridesJson, secrets)},"priority":"${run.priority}",` +
     `"trigger":{"kind":"${run.trigger.kind}","id":${text(run.trigger.id)}},"attempt":1,` +
     `"created_at":${time(run.createdAtMs)},"started_at":${time(run.startedAtMs)},` +
     `"finished_at":${time(run.finishedAtMs)},"updated_at":${time(run.updatedAtMs)},` +
     `"duration_ms":${durationMs(run, nowMs)},"progress":${renderProgress(run)},` +
+    `"counts":${renderCounts(run)},` +
     `"result":${run.resultJson ?? "null"},"failure":${run.failureJson ?? "null"},` +
     `${reasonMembers(run.failureJson, waitingReasonOf(run))},"trace_id":"${run.traceId}","links":${renderLinks(run)}}`
   );
@@ -111,7 +131,6 @@ function renderOverrides(overridesJson: string | null, secrets: ConfigurationSec
     : JSON.stringify(secrets.mask(JSON.parse(overridesJson) as JsonObject));
 }
 
-/** A run is seldom queued: only then its tally is read. */
 const tallyOf = ({ tallyJson }: RunRecord) => (tallyJson === null ? newTally() : readTally(tallyJson));
 
 /** Why a run is queued; null for one that is not. */
@@ -124,12 +143,24 @@ function durationMs(run: RunRecord, nowMs: number | null): number | null {
   return run.startedAtMs === null || untilMs === null ? null : Math.max(0, untilMs - run.startedAtMs);
 }
 
+function renderCounts(run: RunRecord): string {
+  const { warnings, retries, tokensInput, tokensOutput } = tallyOf(run);
+  const tokens = tokensInput + tokensOutput;
+  return (
+    `{"warnings":${warnings},"retries":${retries},"human_pending":${humanPending(run)},` +
+    `"dead_letters":${run.openLetters},"tokens":${tokens === 0 ? null : tokens}}`
+  );
+}
+
+/** Nobody can answer a run that has ended. */
+const humanPending = ({ status, progress }: RunRecord) => (isTerminal(status) ? 0 : progress.humanPending);
+
 function renderProgress(run: RunRecord): string {
-  const { agentsDone, agentEnds, messages, tasksRunning, humanPending } = run.progress;
+  const { agentsDone, agentEnds, messages, tasksRunning } = run.progress;
   const ended = agentEnds === null ? "" : `"agents":${JSON.stringify(agentEnds)},`;
   return (
     `{"agents_total":${run.agentsTotal},"agents_done":${agentsDone},${ended}"messages":${messages},` +
-    `"tasks_running":${tasksRunning},"human_pending":${isTerminal(run.status) ? 0 : humanPending},"label":${text(labelOf(run))}}`
+    `"tasks_running":${tasksRunning},"human_pending":${humanPending(run)},"label":${text(labelOf(run))}}`
   );
 }
 
@@ -148,7 +179,8 @@ function renderLinks(run: RunRecord): string {
     `{"self":"${self}","job":${text(`/api/v1/jobs/${run.jobId}`)},"events":"${self}/events",` +
     `"events_stream":"${self}/events/stream","stream":"${self}/stream","result":"${self}/result",` +
     `"logs":"${self}/logs","timeline":"${self}/timeline","artifacts":"${self}/artifacts",` +
-    `"outputs":"${self}/outputs","human":"${self}/human","dead_letters":"${self}/dead-letters","observability_summary":"${self}/observability-summary"}`
+    `"outputs":"${self}/outputs","human":"${self}/human","dead_letters":"${self}/dead-letters","observability_summary":"${self}/observability-summary",` +
+    `"reruns":${text(`/api/v1/runs?rerun_of=${run.runId}`)}}`
   );
 }
 
@@ -184,6 +216,7 @@ export function renderNewRun(run: NewRun, secrets: ConfigurationSecrets): string
         humanPrompt: null,
         eventCount: 0,
       },
+      openLetters: 0,
     },
     { secrets, nowMs: run.createdAtMs },
   );

@@ -4,9 +4,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { sendRaw } from "../../../test/support/api.ts";
 import { startCore } from "../../../test/support/core.ts";
+import { run } from "../../../test/support/gateway-samples.ts";
 import { graph, router, sensor } from "../../../test/support/graphs.ts";
 import { startRoutes } from "../../../test/support/routes.ts";
 import { until } from "../../../test/support/until.ts";
+import { systemRandomness } from "../../app/clock.ts";
 import type { JsonObject } from "../../engine/json.ts";
 
 const quick = graph("quick", [router("in")]);
@@ -176,4 +178,88 @@ test("a list of runs is refused for a job that is not there, and shows nothing o
     next_page_token: null,
   });
   assert.equal((await ask("GET", `/runs/${run.runId}`)).body.code, "run_not_found");
+});
+
+describe("a run that repeats another", () => {
+  test("is given what that one was given, its secrets included, or what the request says instead", async () => {
+    await using routes = await startRoutes();
+    const { core, ask } = routes;
+    const { jobId } = await core.job(quick);
+    const start = (body: JsonObject) => ask("POST", `/jobs/${jobId}/runs`, { body });
+    const first = String((await start({ inputs: { topic: "bees", api_key: "s3cret-key" } })).body.run_id);
+    await core.ended(first);
+    const again = await start({ rerun_of: first });
+    assert.equal(again.status, 202, again.text);
+    assert.deepEqual(
+      [again.body.rerun_of, again.body.inputs],
+      [first, { topic: "bees", api_key: "********" }],
+    );
+    const stored = await core.find(String(again.body.run_id));
+    const given = core.secrets.decryptBody(JSON.parse(stored.inputsJson)).body;
+    assert.deepEqual(given, { topic: "bees", api_key: "s3cret-key" });
+    const other = await start({ rerun_of: first, inputs: { topic: "wasps" } });
+    assert.deepEqual(other.body.inputs, { topic: "wasps" });
+    const links = (await ask("GET", `/runs/${first}`)).body.links as Readonly<Record<string, string>>;
+    const { items } = (await ask("GET", String(links.reruns).replace("/api/v1", ""))).body;
+    assert.deepEqual(
+      (items as readonly JsonObject[]).map(({ run_id }) => run_id),
+      [other.body.run_id, again.body.run_id],
+    );
+  });
+
+  test("must repeat a run of the same job", async () => {
+    await using routes = await startRoutes();
+    const { core, ask } = routes;
+    const one = await core.job(quick);
+    const other = await core.job(held);
+    const run = await core.accept(other.jobId);
+    for (const original of [run.runId, "run_none"]) {
+      const refused = await ask("POST", `/jobs/${one.jobId}/runs`, { body: { rerun_of: original } });
+      assert.equal(refused.status, 422, refused.text);
+      assert.equal((refused.body.errors as readonly JsonObject[])[0]?.path, "/rerun_of");
+    }
+    assert.equal((await core.records.job(one.jobId))?.latestRun, null);
+  });
+});
+
+test("the list of runs is filtered, and refuses what is no filter", async () => {
+  await using routes = await startRoutes();
+  const { core, ask } = routes;
+  const { jobId } = await core.job(quick);
+  const ended = await core.start(jobId);
+  await core.ended(ended.runId);
+  const open = await core.start((await core.job(held)).jobId);
+  const found = async (query: string) => {
+    const { status, text, body } = await ask("GET", `/runs?${query}`);
+    assert.equal(status, 200, text);
+    return (body.items as readonly JsonObject[]).map(({ run_id }) => run_id);
+  };
+  assert.deepEqual(await found("status=completed,failed"), [ended.runId]);
+  assert.deepEqual(await found("trigger=api"), [open.runId, ended.runId]);
+  assert.deepEqual(await found("trigger=event"), []);
+  assert.deepEqual(await found(`q=${ended.runId.slice(4).toUpperCase()}`), [ended.runId]);
+  assert.deepEqual(await found("since=2020-01-01T00:00:00Z&until=2020-01-02T00:00:00Z"), []);
+  for (const query of ["status=completed,never", "status=", "trigger=never", "q=", "since=yesterday"])
+    assert.equal((await ask("GET", `/runs?${query}`)).status, 400, query);
+});
+
+test("a search that finds nothing among the newest runs goes on with the next page", async () => {
+  await using routes = await startRoutes();
+  const { core, ask } = routes;
+  const oldest = await core.accept((await core.job(graph("needle", [router("in")]))).jobId);
+  const { jobId } = await core.job(quick);
+  await core.records.write(async (writes) => {
+    for (let n = 0; n < 2_000; n++) {
+      const ids = { runId: `run_${systemRandomness.id()}`, runtimeJobId: systemRandomness.id() };
+      await writes.insertRun(run(1, jobId, ids));
+    }
+  });
+  const { body: first } = await ask("GET", "/runs?q=needle");
+  assert.deepEqual(first.items, []);
+  const { body: rest } = await ask("GET", `/runs?q=needle&page_token=${first.next_page_token}`);
+  assert.deepEqual(
+    (rest.items as readonly JsonObject[]).map(({ run_id }) => run_id),
+    [oldest.runId],
+  );
+  assert.equal(rest.next_page_token, null);
 });

@@ -1,16 +1,18 @@
 // Runs of durable jobs: GET /runs, /jobs/{job_id}/runs, GET and PATCH /runs/{run_id}.
 
 import type { FastifyInstance } from "fastify";
-import type { GatewayRecords, RunRecord } from "../../launch/records.ts";
+import type { JobStatus } from "../../engine/journal.ts";
+import { type GatewayRecords, type RunRecord, triggerKinds } from "../../launch/records.ts";
 import type { Runs } from "../../launch/runs.ts";
 import { DomainError } from "../../lib/domain-error.ts";
 import type { ConfigurationSecrets } from "../../security/configuration.ts";
 import { addRoutes, get, patch } from "../core/route.ts";
 import { type Static, Type } from "../core/type.ts";
+import { gatewayParameterError } from "./api.ts";
 import { findJob, findRun } from "./find-run.ts";
 import { type List, type PageParts, sendJson, sendPage } from "./lists.ts";
 import { DesiredState, RunSchema, RunSummarySchema, renderRun } from "./run-view.ts";
-import { Priority, pageOf, pageQuery, RunStatus } from "./schemas.ts";
+import { jobStatuses, Priority, pageOf, pageQuery, RunStatus } from "./schemas.ts";
 
 const RunPageSchema = pageOf(RunSchema, "runs, newest first");
 
@@ -19,11 +21,27 @@ const ControlRunBody = Type.Input(
   { description: "One of them at least.", examples: [{ desired_state: "paused" }] },
 );
 
-const JobRunsQuery = Type.Input({ status: RunStatus, ...pageQuery });
+const filters = {
+  status: Type.String(
+    `In one of these states, separated by commas: ${jobStatuses.join(", ")}. In any without it.`,
+    { maxLength: 100, examples: ["failed,cancelled"] },
+  ),
+  trigger: Type.OneOf(triggerKinds, "Started by this only."),
+  rerun_of: Type.String("Runs that repeat this one only."),
+  since: Type.Time("Accepted at this time or later; of schedules, due then."),
+  until: Type.Time("Accepted before this time; of schedules, due then."),
+  q: Type.String(
+    "With this text in its id, its job's id or name, or its blueprint's id; upper and lower case are the same. It is looked for in 2,000 runs for each page, which may be short, or empty, and still not be the last one.",
+    { minLength: 1, maxLength: 200, examples: ["digest"] },
+  ),
+};
+
+const JobRunsQuery = Type.Input({ ...filters, ...pageQuery });
 
 const RunsQuery = Type.Input({
   job_id: Type.String("Runs of this job only."),
-  status: RunStatus,
+  blueprint_id: Type.String("Runs of the jobs of this blueprint only."),
+  ...filters,
   ...pageQuery,
 });
 
@@ -52,10 +70,10 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
     get("/runs", {
       operationId: "listRuns",
       summary: "List runs",
+      description: "Newest first.",
       query: RunsQuery,
       answers: { 200: RunPageSchema },
-      handle: (request, reply) =>
-        sendPage(parts, request, reply, runsOf(parts, request.query.job_id ?? null, request.query)),
+      handle: (request, reply) => sendPage(parts, request, reply, runsOf(parts, request.query)),
     }),
     get("/jobs/:job_id/runs", {
       operationId: "listJobRuns",
@@ -64,7 +82,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       answers: { 200: RunPageSchema },
       handle: async (request, reply) => {
         const { jobId } = await findJob(parts, request.params.job_id);
-        return sendPage(parts, request, reply, runsOf(parts, jobId, request.query));
+        return sendPage(parts, request, reply, runsOf(parts, { ...request.query, job_id: jobId }));
       },
     }),
     get("/runs/:run_id", {
@@ -99,17 +117,41 @@ const nothingAsked = () =>
   ]);
 
 /** Newest first. */
-function runsOf(
-  { records, secrets, nowMs }: Parts,
-  jobId: string | null,
-  query: Static<typeof JobRunsQuery>,
-): List<RunRecord> {
-  const status = query.status ?? null;
+function runsOf({ records, secrets, nowMs }: Parts, query: Static<typeof RunsQuery>): List<RunRecord> {
+  const asked = {
+    jobId: query.job_id ?? null,
+    status: statusesOf(query.status),
+    blueprintId: query.blueprint_id ?? null,
+    trigger: query.trigger ?? null,
+    rerunOf: query.rerun_of ?? null,
+    sinceMs: query.since === undefined ? null : Date.parse(query.since),
+    untilMs: query.until === undefined ? null : Date.parse(query.until),
+    text: query.q ?? null,
+  };
   const shown = { secrets, nowMs: nowMs() };
   return {
-    rows: (limit, after) =>
-      records.runs({ jobId, status, limit, after: after === null ? null : String(after[0]) }),
+    async rows(limit, after) {
+      const { searchedTo, ...page } = await records.runs({
+        ...asked,
+        limit,
+        after: after === null ? null : String(after[0]),
+      });
+      return searchedTo === undefined ? page : { ...page, behind: [searchedTo] };
+    },
     positionOf: ({ runId }) => [runId],
     render: (run) => renderRun(run, shown),
   };
+}
+
+/** @returns null for all */
+function statusesOf(given: string | undefined): readonly JobStatus[] | null {
+  if (given === undefined) return null;
+  const asked = new Set(given.split(",").map((name) => name.trim()));
+  const known = jobStatuses.filter((status) => asked.delete(status));
+  if (asked.size === 0) return known;
+  throw gatewayParameterError(
+    "status",
+    "not_allowed",
+    `must be states of runs, separated by commas: ${jobStatuses.join(", ")}`,
+  );
 }

@@ -1,5 +1,6 @@
 // Schemas that every resource uses. The same objects validate requests and make the OpenAPI document.
 
+import type { JobStatus } from "../../engine/journal.ts";
 import { priorities, WEIGHT_MAX } from "../../engine/share.ts";
 import { PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX } from "../core/paging.ts";
 import { type Schema, Type } from "../core/type.ts";
@@ -63,10 +64,17 @@ export const ifMatchHeader = Type.Object({
   "if-match": Type.String("The current ETag, or *.", { examples: ['"3"'] }),
 });
 
-export const RunStatus = Type.OneOf(
-  ["pending", "queued", "running", "paused", "completed", "failed", "cancelled"],
-  "completed, failed and cancelled are final.",
-);
+export const jobStatuses: readonly JobStatus[] = [
+  "pending",
+  "queued",
+  "running",
+  "paused",
+  "completed",
+  "failed",
+  "cancelled",
+];
+
+export const RunStatus = Type.OneOf(jobStatuses, "completed, failed and cancelled are final.");
 
 export const Priority = Type.OneOf(
   priorities,

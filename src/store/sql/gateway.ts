@@ -15,6 +15,7 @@ import { nodeWrites } from "./node-writes.ts";
 import { operationWrites } from "./operations.ts";
 import { portWrites } from "./ports.ts";
 import { purgeDeleted } from "./retention.ts";
+import { listRuns } from "./run-list.ts";
 import { runReads, runWrites } from "./runs.ts";
 import { scheduleReads, scheduleWrites } from "./schedules.ts";
 import type { Schema } from "./schema.generated.ts";
@@ -30,6 +31,7 @@ export function sqlGatewayRecords(database: Database, soon: Clock["soon"], node 
   return {
     ...definitionReads(database),
     ...runReads(database),
+    runs: (page) => listRuns(database, page),
     ...idempotencyReads(database),
     ...bundleReads(database),
     ...scheduleReads(database),

@@ -60,6 +60,7 @@ function waitingContract(test: ContractTest): void {
       failureJson: null,
       tallyJson: null,
       progress: nothingYet,
+      openLetters: 0,
     };
     assert.deepEqual(await records.run("run_0001"), expected);
     assert.deepEqual(await records.latestRun("job_0001"), expected);

@@ -1,42 +1,36 @@
 // The table runs: the gateway's runs, joined with their runtime jobs. The journal writes a launched run in the batch that
 // changes its runtime job.
 //
-// Pages go by id, newest first: ids are time-ordered texts, and every filter has an index that ends in the id. The
+// Pages go by id, newest first (run-list.ts): ids are time-ordered texts, and every filter has an index that ends in the id. The
 // condition of a partial index is a literal (`sql.lit`), because SQLite chooses the index before it sees parameters.
 
 import { type ExpressionBuilder, type InferResult, sql, type Transaction } from "kysely";
 import type { Priority } from "../../engine/share.ts";
 import type { AgentEnds } from "../../engine/tally.ts";
-import type {
-  GatewayRecords,
-  GatewayWrites,
-  NewRun,
-  OpenRun,
-  RunRecord,
-  RunSummary,
-  RunTrigger,
-  UntoldEnd,
+import {
+  type GatewayRecords,
+  type GatewayWrites,
+  type NewRun,
+  type OpenRun,
+  openLettersMax,
+  type RunRecord,
+  type RunSummary,
+  type RunTrigger,
+  type UntoldEnd,
 } from "../../launch/records.ts";
 import { columnsOf, flag } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { tallyOf } from "./jobs.ts";
-import {
-  atMost,
-  BEHIND_ALL_IDS,
-  command,
-  type Db,
-  definitionOfRun,
-  insertion,
-  listQuery,
-  query,
-} from "./query.ts";
+import { atMost, command, type Db, definitionOfRun, insertion, query } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
 const triggerColumns = columnsOf<Schema["runs"], RunTrigger>({ kind: "trigger_kind", id: "trigger_id" });
 
-const newRunColumns = columnsOf<Schema["runs"], Omit<NewRun, "trigger">>({
+const newRunColumns = columnsOf<Schema["runs"], Omit<NewRun, "trigger" | "jobName">>({
   runId: "run_id",
   jobId: "job_id",
+  blueprintId: "blueprint_id",
+  rerunOf: "rerun_of",
   runtimeJobId: "runtime_job_id",
   inputsJson: "inputs_json",
   configOverridesJson: "config_overrides_json",
@@ -106,12 +100,29 @@ const onlyPrompt = (eb: RunExpression) =>
     .where(sql<boolean>`unlikely(h.status = 'pending')`)
     .limit(sql.lit(1));
 
+/** How many letters are open, up to `openLettersMax`. */
+const openLetters = (eb: RunExpression) =>
+  eb
+    .selectFrom((inner) =>
+      inner
+        .selectFrom("dead_letters as l")
+        .select("l.job_id")
+        .whereRef("l.job_id", "=", "r.runtime_job_id")
+        // As `rareStatus`.
+        .where(sql<boolean>`unlikely(l.status = 'open')`)
+        .limit(sql.lit(openLettersMax))
+        .as("open"),
+    )
+    .select(({ fn }) => fn.countAll<number | string>().as("count"));
+
 /** The runtime job's columns are null until the journal has it. */
-const runs = (db: Db) =>
+export const runs = (db: Db) =>
   db
     .selectFrom("runs as r")
+    .innerJoin("job_definitions as d", "d.job_id", "r.job_id")
     .leftJoin("jobs as j", "j.job_id", "r.runtime_job_id")
     .selectAll("r")
+    .select("d.name as job_name")
     .select([
       "j.event_seq",
       "j.message_seq",
@@ -131,16 +142,18 @@ const runs = (db: Db) =>
         .else(agentsDone(eb))
         .end()
         .as("agents_done"),
+      openLetters(eb).as("open_letters"),
       eb.case().when("j.human_pending", "=", sql.lit(1)).then(onlyPrompt(eb)).end().as("human_prompt"),
     ]);
 
 type RunRow = InferResult<ReturnType<typeof runs>>[number];
 
-function toRun(row: RunRow): RunRecord {
+export function toRun(row: RunRow): RunRecord {
   const launched = row.launched === 1;
   const agentEnds = endsOf(row, launched);
   return {
     ...newRunColumns.toRecord(row),
+    jobName: row.job_name,
     priority: (row.job_priority ?? row.priority) as Priority,
     ...summaryColumns.toRecord(row),
     trigger: triggerColumns.toRecord(row),
@@ -160,6 +173,7 @@ function toRun(row: RunRow): RunRecord {
       // A run that ended before its launch has one event: its end.
       eventCount: row.event_seq ?? (!launched && row.finished_at !== null ? 1 : 0),
     },
+    openLetters: Number(row.open_letters),
   };
 }
 
@@ -174,7 +188,8 @@ function endsOf(row: RunRow, launched: boolean): AgentEnds | null {
   return { ...ends, done: Math.max(0, ends.done - Math.max(0, counted - total)) };
 }
 
-const existing = (db: Db) => runs(db).where(({ exists }) => exists(definitionOfRun(db)));
+/** Runs whose jobs were not deleted. */
+const existing = (db: Db) => runs(db).where("d.deleted", "=", sql.lit(0));
 
 const byId = query((db, runId: string) => existing(db).where("r.run_id", "=", runId), toRun);
 
@@ -187,16 +202,6 @@ const latestOfJob = query(
         .where("d.job_id", "=", jobId)
         .where("d.deleted", "=", sql.lit(0)),
     ),
-  toRun,
-);
-
-const list = listQuery(
-  (db, after: string, limit: number) =>
-    existing(db).where("r.run_id", "<", after).orderBy("r.run_id", "desc").limit(atMost(limit)),
-  {
-    jobId: (runs, jobId) => runs.where("r.job_id", "=", jobId),
-    status: (runs, status) => runs.where("r.status", "=", status),
-  },
   toRun,
 );
 
@@ -349,8 +354,6 @@ const tellEnd = command((db, runId: string) =>
 export function runReads(database: Database) {
   return {
     run: (runId) => byId.first(database, runId),
-    runs: ({ jobId, status, limit, after }) =>
-      list(database, { jobId, status }, after ?? BEHIND_ALL_IDS, limit),
     recentRuns: (jobId, limit) => newestOfJob.all(database, jobId, limit),
     latestRun: (jobId) => latestOfJob.first(database, jobId),
     completedDurations: (jobId, limit) => completedDurations.all(database, jobId, limit),

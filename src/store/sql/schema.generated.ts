@@ -307,6 +307,8 @@ export interface Schema {
     owner: string | null;
     end_told: number;
     priority: string;
+    blueprint_id: string | null;
+    rerun_of: string | null;
   };
   schedule_runs: {
     run_id: string;

@@ -121,7 +121,8 @@ async function statementsOf(
 async function readEverything(records: GatewayRecords, limit: number): Promise<void> {
   const page = { limit, after: limit === 5 ? null : "run_0001" };
   for (const jobId of [null, "job_0001"]) {
-    for (const status of [null, "failed"] as const) await records.runs({ ...page, jobId, status });
+    for (const status of [null, "failed"] as const)
+      await records.runs({ ...page, jobId, status: status && [status] });
   }
   for (const includeTerminal of [true, false]) {
     await records.jobs({ ...page, includeTerminal });
@@ -304,6 +305,8 @@ test("no statement scans a table or sorts, whatever the filters", () =>
       if (sql.includes("sqlite_schema") || /FROM human_requests.*LIMIT \d/s.test(sql)) continue;
       for (const { detail } of database.connection.prepare(`EXPLAIN QUERY PLAN ${sql}`).all()) {
         assert.doesNotMatch(String(detail), /TEMP B-TREE FOR (ORDER|GROUP) BY/, sql);
+        // A page's own ids, and letters that were found by an index.
+        if (/^SCAN (json_each VIRTUAL|open$)/.test(String(detail))) continue;
         if (/^SCAN (?!schema_migrations|CONSTANT ROW|\d+ CONSTANT ROWS|\d+-ROW VALUES)/.test(String(detail)))
           assert.match(String(detail), SHORT_INDEX, sql);
       }
