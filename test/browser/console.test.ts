@@ -8,6 +8,7 @@ import { type Gates, makeGates } from "../support/gates.ts";
 import { call, createJob, ended, startRun } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
+import { sized } from "../support/long.ts";
 import type { Program } from "../support/program.ts";
 
 const HOSTILE = '<img src=x onerror="alert(1)"> \u202egnp.exe';
@@ -151,6 +152,43 @@ describe("the console", { skip: noChromium }, () => {
     await page.context().close();
   });
 
+  test("answers a question of any run, with the comment, and the list is empty again", async () => {
+    const question = ask({ request_id: "go", prompt: "Go on?", allowed_decisions: ["go on", "stop"] });
+    const jobId = await namedJob("Asks", graph("asks", [executor("asks", question)]));
+    const runId = await startRun(program, jobId);
+    const opened = await openPage(browser, consoleAt("/questions"));
+    const { page } = opened;
+    const card = page.locator(".people", { hasText: runId });
+    assert.equal(await card.locator("button.primary, :checked").count(), 0);
+    await card.getByLabel("Comment").fill("Looks good");
+    await card.getByRole("button", { name: "go on" }).click();
+    await card.waitFor({ state: "detached" });
+    const { response } = await call(program, "GET", `/runs/${runId}/human/go`);
+    const { decision, comment } = response as { decision: string; comment: string };
+    assert.deepEqual([decision, comment], ["go on", "Looks good"]);
+    assertQuiet(opened);
+    await page.context().close();
+  });
+
+  test("starts a run again with other inputs, and shows what differs", async () => {
+    const jobId = await namedJob("Again", graph("again", [executor("once", "true")]));
+    const runId = await startRun(program, jobId, { inputs: { topic: "bees" } });
+    await ended(program, runId);
+    const opened = await openPage(browser, consoleAt(`/runs/${runId}/rerun`));
+    const { page } = opened;
+    await page.getByText("Nothing: it is started as it was.").waitFor();
+    await page.getByLabel("Inputs, as JSON").fill('{"topic": "wasps"}');
+    await page.locator(".diff").getByText('"wasps"').waitFor();
+    await page.getByRole("button", { name: "Start the run" }).click();
+    await page.waitForURL((url) => url.pathname.includes("/runs/") && !url.pathname.includes(runId));
+    const started = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+    assert.deepEqual((await call(program, "GET", `/runs/${started}`)).inputs, { topic: "wasps" });
+    await page.goto(consoleAt(`/compare?a=${runId}&b=${started}`));
+    await page.locator(".diff").getByText('"bees"').first().waitFor();
+    assertQuiet(opened);
+    await page.context().close();
+  });
+
   test("is reached by keys: the palette, the help, and rows", async () => {
     const opened = await openPage(browser, consoleAt("/runs"));
     const { page } = opened;
@@ -182,25 +220,76 @@ describe("the console", { skip: noChromium }, () => {
     const runId = await startRun(program, jobId);
     await ended(program, runId);
     const paths = [
+      "",
       `/runs?job=${jobId}`,
-      ...["", "/graph", "/logs", "/events", "/files", "/raw"].map((tab) => `/runs/${runId}${tab}`),
+      "/questions",
+      "/dead-letters",
+      "/jobs",
+      `/jobs/${jobId}`,
+      "/blueprints",
+      "/blueprints/document-digest",
+      `/compare?a=${runId}&b=${runId}`,
+      ...["", "/graph", "/timeline", "/logs", "/events", "/files", "/dead-letters", "/rerun", "/raw"].map(
+        (tab) => `/runs/${runId}${tab}`,
+      ),
     ];
     for (const [name, options] of Object.entries(views)) {
       const opened = await openPage(browser, consoleAt(paths[0] ?? ""), options);
-      for (const path of paths) {
+      for (const path of name === "light"
+        ? paths
+        : sized(
+            paths.filter((_, index) => index % 4 === 0),
+            paths,
+          )) {
         await opened.page.goto(consoleAt(path));
-        await opened.page
-          .locator("main .card")
-          .nth(1)
-          .or(opened.page.locator("main table"))
-          .first()
-          .waitFor();
+        await opened.page.locator("main .card, main .empty").first().waitFor();
         assert.deepEqual(await accessibilityProblems(opened.page), [], `${path} in ${name}`);
         const overflow = await opened.page.evaluate("document.documentElement.scrollWidth - innerWidth");
         assert.ok(Number(overflow) <= 0, `${path} in ${name} is ${overflow} px too wide`);
       }
       assertQuiet(opened);
       await opened.page.context().close();
+    }
+  });
+});
+
+describe("the console of a gateway with a token", { skip: noChromium }, () => {
+  test("lets in who has the token, goes on where it was, and keeps the token nowhere", async () => {
+    const token = "a-token-of-more-than-sixteen-characters";
+    const closed = await startGatewayHere({ env: { SVC_API_TOKEN: token } });
+    try {
+      const opened = await openPage(browser, `${closed.url}/console/runs?status=failed`);
+      const { page } = opened;
+      const field = page.getByLabel("Token");
+      await field.fill("wrong");
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByText("This is not a token of SVC_API_TOKEN.").waitFor();
+      await field.fill(token);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByText("No run passes these filters.").waitFor();
+      await page.reload();
+      await page.getByText("No run passes these filters.").waitFor();
+      const kept = JSON.stringify(
+        await page.evaluate("[document.cookie, { ...localStorage }, { ...sessionStorage }, location.href]"),
+      );
+      assert.ok(!kept.includes(token), kept);
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await field.waitFor();
+      assert.deepEqual(opened.complaints, []);
+      // A link signs in once, and leaves the address.
+      const { path } = await call(
+        closed,
+        "POST",
+        "/sessions",
+        { kind: "link" },
+        { authorization: `Bearer ${token}` },
+      );
+      await page.goto(`${closed.url}${path}`);
+      await page.getByRole("button", { name: "Sign out" }).waitFor();
+      assert.equal(new URL(page.url()).hash, "");
+      await page.context().close();
+    } finally {
+      await closed.stop();
     }
   });
 });

@@ -11,7 +11,14 @@
 
 /** @type {readonly PageEntry[]} */
 export const pages = [
-  { pattern: "/", load: () => import("./pages/runs.js") },
+  { pattern: "/", name: "Home", key: "h", load: () => import("./pages/home.js") },
   { pattern: "/runs", name: "Runs", key: "r", load: () => import("./pages/runs.js") },
   { pattern: "/runs/:id/:tab?", load: () => import("./run/run-page.js") },
+  { pattern: "/questions", name: "Questions", key: "q", load: () => import("./pages/questions.js") },
+  { pattern: "/dead-letters", name: "Dead letters", key: "d", load: () => import("./pages/dead-letters.js") },
+  { pattern: "/jobs", name: "Jobs", key: "j", load: () => import("./pages/jobs.js") },
+  { pattern: "/jobs/:id", load: () => import("./pages/job.js") },
+  { pattern: "/blueprints", name: "Blueprints", key: "b", load: () => import("./pages/blueprints.js") },
+  { pattern: "/blueprints/:id", load: () => import("./pages/blueprint.js") },
+  { pattern: "/compare", name: "Compare", key: "c", load: () => import("./pages/compare.js") },
 ];

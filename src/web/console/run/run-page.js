@@ -16,9 +16,12 @@ import { RunSource } from "./run-source.js";
 const tabs = [
   { tab: "overview", name: "Overview", load: () => import("./overview.js") },
   { tab: "graph", name: "Graph", load: () => import("./graph.js") },
+  { tab: "timeline", name: "Timeline", load: () => import("./timeline.js") },
   { tab: "logs", name: "Logs", load: () => import("./logs.js") },
   { tab: "events", name: "Events", load: () => import("./events.js") },
   { tab: "files", name: "Files", load: () => import("./files.js") },
+  { tab: "dead-letters", name: "Dead letters", load: () => import("./dead-letters.js") },
+  { tab: "rerun", name: "Run again", load: () => import("./rerun.js") },
   { tab: "raw", name: "Raw", load: () => import("./raw.js") },
 ];
 
@@ -77,7 +80,7 @@ function Head({ source }) {
       ["Trigger", run.trigger.kind],
       ["Priority", run.priority],
       ["Trace", html`<code>${run.trace_id}</code>`],
-      ["Job", html`<a href=${to(["runs"], { job: run.job_id })}>Its runs</a>`],
+      ["Job", html`<a href=${to(["jobs", run.job_id])}>Its job</a>`],
     ]} />
     <div class="meter"><${Bar} value=${percent} total=${100} label="Agents that are done" state=${run.status} /><p class="muted number">${done} of ${total} agents done</p></div>
     ${run.status_reason && run.status !== "failed" && html`<p class="muted" dir="auto">${shown(run.status_reason, 400)}</p>`}
@@ -95,6 +98,8 @@ function Actions({ run, again }) {
     ${isOpen && run.status !== "paused" && html`<${Action} label="Pause" act=${control("paused")} />`}
     ${run.status === "paused" && html`<${Action} label="Resume" act=${control("running")} />`}
     ${isOpen && html`<${Action} label="Cancel" danger act=${control("cancelled")} question="Cancelling ends what the run does. It cannot be undone, and what it has done outside stays." />`}
+    <a class="button" href=${to(["runs", run.run_id, "rerun"])}>Run again</a>
+    <a class="button" href=${to(["compare"], { a: run.run_id })}>Compare</a>
     <${Copy} text=${() => location.href}>Copy link</${Copy}>`;
 }
 

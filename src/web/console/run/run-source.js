@@ -8,6 +8,7 @@ import { follow } from "../../dashboard/stream.js";
 import { get, urlOf } from "../api.js";
 import { signal } from "../html.js";
 import { keyHeaders } from "../session.js";
+import { Spans } from "./spans.js";
 
 const GATHER_MS = 400;
 /** The newest events, for the list of them; dropped this many at a time. */
@@ -23,6 +24,8 @@ export class RunSource {
   graph = null;
   /** @type {any[]} */
   events = [];
+  /** What each agent spent its time with. */
+  spans = new Spans();
   /** @type {unknown} */
   #error = null;
   #connection = "connecting";
@@ -109,6 +112,7 @@ export class RunSource {
   /** @param {any} event */
   #take(event) {
     if (!apply(this.#model, event)) return;
+    this.spans.add(event);
     this.events.push(event);
     if (this.events.length > KEPT_MAX + DROPPED_AT_ONCE) this.events.splice(0, DROPPED_AT_ONCE);
     for (const listener of this.listeners) listener(event);

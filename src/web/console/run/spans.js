@@ -1,0 +1,131 @@
+// @ts-check
+// What each agent spent its time with: a fold over the events of a run, with no clock and no document.
+
+import { isObject, textOf } from "../../dashboard/event.js";
+
+/**
+ * @typedef {"queued" | "running" | "failed" | "backoff" | "waiting"} SpanKind
+ * @typedef {{ agent: string, kind: SpanKind, fromMs: number, toMs: number | null, attempt: number | null }} Span toMs null: it goes on
+ */
+
+const AGENTS_MAX = 2_000;
+const SPANS_MAX = 20_000;
+
+export class Spans {
+  /** @type {Map<string, Span[]>} by agent, in the order of their beginnings */
+  byAgent = new Map();
+  firstMs = Number.POSITIVE_INFINITY;
+  lastMs = Number.NEGATIVE_INFINITY;
+  #count = 0;
+  /** @type {Map<string, Span>} questions that are open */
+  #asked = new Map();
+
+  /** @param {any} event */
+  add({ type, agent_id: agent, timestamp, payload }) {
+    const ms = Date.parse(timestamp);
+    if (Number.isNaN(ms)) return;
+    this.firstMs = Math.min(this.firstMs, ms);
+    this.lastMs = Math.max(this.lastMs, ms);
+    if (/^job_(?:completed|failed|cancelled)$/.test(type)) this.#endAll(ms);
+    if (typeof agent !== "string") return;
+    const given = isObject(payload) ? payload : {};
+    switch (type) {
+      case "executor_lease_requested":
+        return this.#turn(agent, "queued", ms, null);
+      case "sandbox_job_started":
+        return this.#turn(agent, "running", ms, Number.isInteger(given.attempt) ? given.attempt : null);
+      case "sandbox_job_completed":
+      case "executor_interrupted":
+        return this.#end(agent, ms, null);
+      case "sandbox_job_failed":
+        return this.#end(agent, ms, "failed");
+      case "sandbox_job_retry_scheduled":
+        return this.#turn(agent, "backoff", ms, null);
+      case "human_input_requested": {
+        const span = this.#begin(agent, "waiting", ms, null);
+        if (span !== null) this.#asked.set(textOf(given.request_id), span);
+        return;
+      }
+      case "human_input_answered":
+      case "human_input_timed_out": {
+        const span = this.#asked.get(textOf(given.request_id));
+        if (span !== undefined) span.toMs ??= ms;
+        this.#asked.delete(textOf(given.request_id));
+      }
+    }
+  }
+
+  /** What the agent was at ends, and this begins. @param {string} agent @param {SpanKind} kind @param {number} ms @param {number | null} attempt */
+  #turn(agent, kind, ms, attempt) {
+    this.#end(agent, ms, null);
+    this.#begin(agent, kind, ms, attempt);
+  }
+
+  /** @param {string} agent @param {SpanKind} kind @param {number} ms @param {number | null} attempt */
+  #begin(agent, kind, ms, attempt) {
+    const known = this.byAgent.get(agent);
+    if (this.#count >= SPANS_MAX || (known === undefined && this.byAgent.size >= AGENTS_MAX)) return null;
+    this.#count++;
+    /** @type {Span} */
+    const span = { agent, kind, fromMs: ms, toMs: null, attempt };
+    if (known === undefined) this.byAgent.set(agent, [span]);
+    else known.push(span);
+    return span;
+  }
+
+  /** A question may stay open while its worker does something else. @param {string} agent @param {number} ms @param {"failed" | null} kind */
+  #end(agent, ms, kind) {
+    for (const span of this.byAgent.get(agent) ?? []) {
+      if (span.toMs !== null || span.kind === "waiting") continue;
+      span.toMs = ms;
+      if (kind !== null && span.kind === "running") span.kind = kind;
+    }
+  }
+
+  /** @param {number} ms */
+  #endAll(ms) {
+    for (const spans of this.byAgent.values()) for (const span of spans) span.toMs ??= ms;
+  }
+}
+
+/** The longest time of each kind that adds up for an agent. @param {readonly Span[]} spans @param {number} nowMs */
+export function totalsOf(spans, nowMs) {
+  /** @type {Partial<Record<SpanKind, number>>} */
+  const totals = {};
+  for (const { kind, fromMs, toMs } of spans) totals[kind] = (totals[kind] ?? 0) + (toMs ?? nowMs) - fromMs;
+  return totals;
+}
+
+/**
+ * Where on a line of time a moment is: long times in which no span begins or ends and none but waiting goes on are folded.
+ *
+ * @param {readonly Span[]} spans @param {number} firstMs @param {number} lastMs
+ * @returns {{ at: (ms: number) => number, folds: { fromMs: number, toMs: number }[], lengthMs: number }} at: from 0 to 1
+ */
+export function scaleOf(spans, firstMs, lastMs) {
+  const FOLD_SHARE = 0.1;
+  const FOLDED_SHARE = 0.02;
+  const wholeMs = Math.max(1, lastMs - firstMs);
+  const busy = spans
+    .filter(({ kind }) => kind === "running" || kind === "failed")
+    .map(({ fromMs, toMs }) => ({ fromMs, toMs: toMs ?? lastMs }))
+    .sort((a, b) => a.fromMs - b.fromMs);
+  /** @type {{ fromMs: number, toMs: number }[]} */
+  const folds = [];
+  let quietFromMs = firstMs;
+  for (const { fromMs, toMs } of [...busy, { fromMs: lastMs, toMs: lastMs }]) {
+    if (fromMs - quietFromMs > wholeMs * FOLD_SHARE) folds.push({ fromMs: quietFromMs, toMs: fromMs });
+    quietFromMs = Math.max(quietFromMs, toMs);
+  }
+  const foldedMs = wholeMs * FOLDED_SHARE;
+  const lengthMs = wholeMs - folds.reduce((sum, fold) => sum + (fold.toMs - fold.fromMs) - foldedMs, 0);
+  const at = (/** @type {number} */ ms) => {
+    let place = Math.min(Math.max(ms, firstMs), lastMs) - firstMs;
+    for (const fold of folds) {
+      const inside = Math.min(Math.max(ms - fold.fromMs, 0), fold.toMs - fold.fromMs);
+      place -= inside * (1 - foldedMs / (fold.toMs - fold.fromMs));
+    }
+    return place / lengthMs;
+  };
+  return { at, folds, lengthMs };
+}

@@ -1,0 +1,67 @@
+// What each agent spent its time with, as the timeline shows it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+const { scaleOf, Spans } = await import(new URL("./spans.js", import.meta.url).href);
+
+const at = (seconds: number) => new Date(1_700_000_000_000 + seconds * 1_000).toISOString();
+const told = (events: readonly [seconds: number, type: string, agent: string | null, payload?: object][]) => {
+  const spans = new Spans();
+  for (const [seconds, type, agent_id, payload = {}] of events) {
+    spans.add({ type, agent_id, timestamp: at(seconds), payload });
+  }
+  const shown = (agent: string) =>
+    spans.byAgent
+      .get(agent)
+      .map(({ kind, fromMs, toMs }: { kind: string; fromMs: number; toMs: number | null }) => [
+        kind,
+        (fromMs - spans.firstMs) / 1_000,
+        toMs === null ? null : (toMs - spans.firstMs) / 1_000,
+      ]);
+  return { spans, shown };
+};
+
+test("an agent waits for a slot, fails, waits, and works again, one after the other", () => {
+  const { shown } = told([
+    [0, "executor_lease_requested", "a"],
+    [2, "sandbox_job_started", "a", { attempt: 1 }],
+    [5, "sandbox_job_failed", "a"],
+    [5, "sandbox_job_retry_scheduled", "a"],
+    [9, "sandbox_job_started", "a", { attempt: 2 }],
+  ]);
+  assert.deepEqual(shown("a"), [
+    ["queued", 0, 2],
+    ["failed", 2, 5],
+    ["backoff", 5, 9],
+    ["running", 9, null],
+  ]);
+});
+
+test("a question is open beside the work that asks it, and what is open ends with the run", () => {
+  const { shown } = told([
+    [0, "sandbox_job_started", "a"],
+    [1, "human_input_requested", "a", { request_id: "q" }],
+    [4, "human_input_answered", "a", { request_id: "q" }],
+    [5, "human_input_requested", "a", { request_id: "r" }],
+    [6, "job_cancelled", null],
+  ]);
+  assert.deepEqual(shown("a"), [
+    ["running", 0, 6],
+    ["waiting", 1, 4],
+    ["waiting", 5, 6],
+  ]);
+});
+
+test("a long time without work is folded, and everything else keeps its order", () => {
+  const span = (fromMs: number, toMs: number) => ({ kind: "running", fromMs, toMs });
+  const { at: place, folds } = scaleOf([span(0, 10), span(910, 1_000)], 0, 1_000);
+  assert.deepEqual(folds, [{ fromMs: 10, toMs: 910 }]);
+  const places: number[] = [0, 10, 500, 910, 1_000].map(place);
+  assert.deepEqual(
+    places,
+    places.toSorted((a, b) => a - b),
+  );
+  assert.deepEqual([places[0], places[4]], [0, 1]);
+  assert.ok((places[3] ?? 1) - (places[1] ?? 0) < 0.2, `${places}`);
+});
