@@ -182,7 +182,8 @@ describe("the console", { skip: noChromium }, () => {
     await page.getByRole("button", { name: "Start the run" }).click();
     await page.waitForURL((url) => url.pathname.includes("/runs/") && !url.pathname.includes(runId));
     const started = new URL(page.url()).pathname.split("/").at(-1) ?? "";
-    assert.deepEqual((await call(program, "GET", `/runs/${started}`)).inputs, { topic: "wasps" });
+    const { inputs, rerun_of } = await call(program, "GET", `/runs/${started}`);
+    assert.deepEqual([inputs, rerun_of], [{ topic: "wasps" }, runId]);
     await page.goto(consoleAt(`/compare?a=${runId}&b=${started}`));
     await page.locator(".diff").getByText('"bees"').first().waitFor();
     assertQuiet(opened);

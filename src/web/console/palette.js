@@ -3,7 +3,6 @@
 
 import { get } from "./api.js";
 import { html, useEffect, useId, useState } from "./html.js";
-import { jobNames } from "./job-names.js";
 import { pages } from "./page-list.js";
 import { Dialog } from "./parts/dialog.js";
 import { shown } from "./parts/pieces.js";
@@ -33,10 +32,9 @@ export function Palette({ close }) {
   useEffect(() => {
     const read = async () => {
       const { items } = await get("/runs", { page_size: 100 });
-      const names = await jobNames(items.map((/** @type {any} */ run) => run.job_id));
       setRuns(
         items.map((/** @type {any} */ run) => ({
-          text: `${shown(names.get(run.job_id) ?? "", 60)} ${run.run_id}`.trim(),
+          text: `${shown(run.job_name, 60)} ${run.run_id}`.trim(),
           kind: `Run, ${run.status}`,
           url: to(["runs", run.run_id]),
         })),

@@ -2,7 +2,6 @@
 // What needs attention, what runs now, and how full the machine is.
 
 import { html } from "../html.js";
-import { useJobNames } from "../job-names.js";
 import { useList, useResource } from "../parts/list.js";
 import { Bar, Empty, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
@@ -19,7 +18,6 @@ export function Page() {
   const letters = useList("/dead-letters", {}, ["dead-letters", "runs"]);
   const summary = useResource("/system/summary", ["runs"]);
   const lists = [failed, running, questions, letters];
-  const names = useJobNames([...(failed.items ?? []), ...(running.items ?? [])].map((run) => run.job_id));
   const broken = lists.find(({ error }) => error !== null);
   const recent = (failed.items ?? []).filter(
     ({ finished_at: at }) => Date.parse(at) > Date.now() - RECENT_MS,
@@ -47,7 +45,7 @@ export function Page() {
         ${recent.slice(0, SHOWN_MAX).map(
           (
             run,
-          ) => html`<li key=${run.run_id}><${Pill} state="failed" /><a href=${to(["runs", run.run_id])} dir="auto">${shown(names.get(run.job_id) ?? "", 80) || run.run_id}</a>
+          ) => html`<li key=${run.run_id}><${Pill} state="failed" /><a href=${to(["runs", run.run_id])} dir="auto">${shown(run.job_name, 80) || run.run_id}</a>
             <span class="muted reason" dir="auto">${shown(run.failure?.desc, 240)}</span><${Time} at=${run.finished_at} /></li>`,
         )}
       </ul>
@@ -57,7 +55,7 @@ export function Page() {
       <ul class="plain lines">${running.items?.slice(0, SHOWN_MAX).map(
         (
           run,
-        ) => html`<li key=${run.run_id}><${Pill} ...${stateOf(run)} /><a href=${to(["runs", run.run_id])} dir="auto">${shown(names.get(run.job_id) ?? "", 80) || run.run_id}</a>
+        ) => html`<li key=${run.run_id}><${Pill} ...${stateOf(run)} /><a href=${to(["runs", run.run_id])} dir="auto">${shown(run.job_name, 80) || run.run_id}</a>
           <${Bar} value=${run.progress.agents_done} total=${run.progress.agents_total} label=${`Agents done of ${run.run_id}`} state=${run.status} /><${Elapsed} from=${run.started_at} /></li>`,
       )}</ul>
     </section>

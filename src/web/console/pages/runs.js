@@ -1,9 +1,9 @@
 // @ts-check
 // The list of runs: filtered by the address, live, and controlled many at a time.
 
+import { plural } from "../../dashboard/format.js";
 import { patch } from "../api.js";
-import { html, signal, useEffect } from "../html.js";
-import { useJobNames } from "../job-names.js";
+import { html, signal, useEffect, useMemo, useRef } from "../html.js";
 import { Action } from "../parts/dialog.js";
 import { More, useList } from "../parts/list.js";
 import { Bar, Empty, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
@@ -13,41 +13,91 @@ import { parameter, setQuery, to } from "../router.js";
 
 const statuses = ["pending", "queued", "running", "paused", "completed", "failed", "cancelled"];
 
+const triggers = ["api", "blueprint", "schedule", "event", "deployment"];
+const HOUR_MS = 3_600_000;
+/** @type {ReadonlyMap<string, [number, string]>} */
+const ages = new Map([
+  ["1h", [HOUR_MS, "The last hour"]],
+  ["24h", [24 * HOUR_MS, "The last 24 hours"]],
+  ["7d", [7 * 24 * HOUR_MS, "The last 7 days"]],
+]);
+const TYPED_MS = 250;
+
 /** The ids of the runs that are ticked. */
 const ticked = signal(/** @type {ReadonlySet<string>} */ (new Set()));
 
 export function Page() {
-  const query = { status: parameter("status"), job_id: parameter("job") };
+  const age = parameter("since");
+  // The same time for as long as the age is chosen: another one would be another list.
+  const since = useMemo(() => {
+    const [ms] = ages.get(age) ?? [];
+    return ms === undefined ? "" : new Date(Date.now() - ms).toISOString();
+  }, [age]);
+  const query = {
+    q: parameter("q"),
+    status: parameter("status"),
+    trigger: parameter("trigger"),
+    job_id: parameter("job"),
+    blueprint_id: parameter("blueprint"),
+    rerun_of: parameter("rerun_of"),
+    since,
+  };
   const list = useList("/runs", query, ["runs"]);
-  const names = useJobNames((list.items ?? []).map((run) => run.job_id));
   useEffect(() => {
     ticked.value = new Set();
   }, [JSON.stringify(query)]);
   return html`<${Screen} title="Runs">
-    <${Filters} names=${names} />
+    <${Filters} first=${list.items?.[0]} />
     ${list.error !== null && html`<${Problem} error=${list.error} retry=${list.again} />`}
     <${Bulk} runs=${list.items ?? []} again=${list.again} />
     ${list.items?.length === 0 && html`<${Empty}>${Object.values(query).some(Boolean) ? "No run passes these filters." : html`No run yet. Start one with <code>troupe run</code>.`}</${Empty}>`}
-    ${list.items !== null && list.items.length > 0 && html`<${Table} runs=${list.items} names=${names} />`}
+    ${list.items !== null && list.items.length > 0 && html`<${Table} runs=${list.items} />`}
     <${More} list=${list} />
   </${Screen}>`;
 }
 
-/** @param {{ names: ReadonlyMap<string, string> }} properties */
-function Filters({ names }) {
-  const job = parameter("job");
+/** What can only be chosen elsewhere, by its parameter. */
+const linked = [
+  ["job", "Job"],
+  ["blueprint", "Blueprint"],
+  ["rerun_of", "Repeats of"],
+];
+
+/** @param {{ first: any }} properties one of the runs that pass */
+function Filters({ first }) {
+  const typed = useRef(/** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined));
+  const choose = (/** @type {string} */ name) => (/** @type {any} */ event) =>
+    setQuery({ [name]: event.target.value });
+  const type = (/** @type {any} */ event) => {
+    clearTimeout(typed.current);
+    typed.current = setTimeout(() => setQuery({ q: event.target.value }, { replace: true }), TYPED_MS);
+  };
   return html`<form class="filters" aria-label="Which runs are shown" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+    <div class="wide"><label for="run-text">Name or id</label><input id="run-text" type="search" autocomplete="off" spellcheck=${false} value=${parameter("q")} onInput=${type} /></div>
     <div><label for="run-status">Status</label>
-      <select id="run-status" value=${parameter("status")} onChange=${(/** @type {any} */ event) => setQuery({ status: event.target.value })}>
+      <select id="run-status" value=${parameter("status")} onChange=${choose("status")}>
         <option value="">Any</option>
         ${statuses.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}
-      </select>
-    </div>
-    ${
-      job !== "" &&
-      html`<p class="chip"><span dir="auto">Job: ${shown(names.get(job) ?? job, 60)}</span>
-      <button type="button" class="flat" onClick=${() => setQuery({ job: "" })}>All jobs</button></p>`
-    }
+      </select></div>
+    <div><label for="run-trigger">Trigger</label>
+      <select id="run-trigger" value=${parameter("trigger")} onChange=${choose("trigger")}>
+        <option value="">Any</option>
+        ${triggers.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}
+      </select></div>
+    <div><label for="run-since">Since</label>
+      <select id="run-since" value=${parameter("since")} onChange=${choose("since")}>
+        <option value="">Ever</option>
+        ${[...ages].map(([age, [, name]]) => html`<option key=${age} value=${age}>${name}</option>`)}
+      </select></div>
+    ${linked.map(([name = "", label]) => {
+      const value = parameter(name);
+      const text = name === "job" ? (first?.job_name ?? value) : value;
+      return (
+        value !== "" &&
+        html`<p key=${name} class="chip"><span dir="auto">${label}: ${shown(text, 60)}</span>
+          <button type="button" class="flat" onClick=${() => setQuery({ [name]: "" })}>Show all</button></p>`
+      );
+    })}
   </form>`;
 }
 
@@ -82,22 +132,22 @@ function Bulk({ runs, again }) {
   </div>`;
 }
 
-/** @param {{ runs: any[], names: ReadonlyMap<string, string> }} properties */
-function Table({ runs, names }) {
+/** @param {{ runs: any[] }} properties */
+function Table({ runs }) {
   const isAll = runs.every(({ run_id: id }) => ticked.value.has(id));
   const tickAll = () => (ticked.value = new Set(isAll ? [] : runs.map(({ run_id: id }) => id)));
   return html`<div class="card rows"><table>
     <thead><tr>
       <th scope="col"><input type="checkbox" aria-label="Tick all that are shown" checked=${isAll} onChange=${tickAll} /></th>
-      <th scope="col">Run</th><th scope="col">Status</th><th scope="col">Agents</th><th scope="col">Trigger</th>
+      <th scope="col">Run</th><th scope="col">Status</th><th scope="col">Agents</th><th scope="col">Notable</th><th scope="col">Trigger</th>
       <th scope="col">Created</th><th scope="col" class="tight">Duration</th>
     </tr></thead>
-    <tbody>${runs.map((run) => html`<${Row} key=${run.run_id} run=${run} name=${names.get(run.job_id)} isTicked=${ticked.value.has(run.run_id)} />`)}</tbody>
+    <tbody>${runs.map((run) => html`<${Row} key=${run.run_id} run=${run} isTicked=${ticked.value.has(run.run_id)} />`)}</tbody>
   </table></div>`;
 }
 
-/** @param {{ run: any, name: string | undefined, isTicked: boolean }} properties */
-function Row({ run, name, isTicked }) {
+/** @param {{ run: any, isTicked: boolean }} properties */
+function Row({ run, isTicked }) {
   const { run_id: id, status, progress, trigger } = run;
   const tick = () => {
     const next = new Set(ticked.value);
@@ -107,12 +157,23 @@ function Row({ run, name, isTicked }) {
   const label = shown(progress.label, 120);
   return html`<tr>
     <td><input type="checkbox" aria-label=${`Tick ${id}`} checked=${isTicked} onChange=${tick} /></td>
-    <th scope="row"><a data-row href=${to(["runs", id])} dir="auto">${name === undefined ? id : shown(name, 80) || "A job without a name"}</a><code class="muted id">${id}</code></th>
+    <th scope="row"><a data-row href=${to(["runs", id])} dir="auto">${shown(run.job_name, 80) || id}</a><code class="muted id">${id}</code></th>
     <td><${Pill} ...${stateOf(run)} />${run.failure && html`<span class="why muted" dir="auto">${shown(run.failure.code, 60)}</span>`}</td>
     <td class="progress" data-name="Agents"><${Bar} value=${progress.agents_done} total=${progress.agents_total} label=${`Agents done of ${id}`} state=${status} />
       <span class="muted" dir="auto">${label}</span></td>
+    <td class="muted notable">${notableOf(run.counts).map((text) => html`<span key=${text}>${text}</span>`)}</td>
     <td class="tight" data-name="Trigger">${trigger.kind}</td>
     <td class="tight" data-name="Created"><${Time} at=${run.created_at} /></td>
     <td class="tight" data-name="Duration"><${Elapsed} from=${run.started_at} to=${run.finished_at} /></td>
   </tr>`;
+}
+
+/** What of a run a reader may want to look at. @param {any} counts @returns {string[]} */
+function notableOf({ warnings, retries, dead_letters: letters, tokens }) {
+  return [
+    warnings > 0 ? plural(warnings, "warning") : "",
+    retries > 0 ? plural(retries, "retry", "retries") : "",
+    letters > 0 ? plural(letters, "dead letter") : "",
+    tokens === null ? "" : plural(tokens, "token"),
+  ].filter((text) => text !== "");
 }

@@ -11,8 +11,9 @@ import { SchemaForm } from "./schema-form.js";
 const TYPED_MS = 400;
 
 /**
- * @param {{ start: string, validate?: string, inputSchema?: any, configSchema?: any, inputs?: any, overrides?: any, extra?: Record<string, unknown>, changed?: (given: { inputs: any, overrides: any }) => void }} properties
- *   start: the path to post to; validate: the path that checks; without configSchema, null hides the configuration
+ * @param {{ start: string, validate?: string, inputSchema?: any, configSchema?: any, inputs?: any, overrides?: any, repeats?: string, changed?: (given: { inputs: any, overrides: any }) => void }} properties
+ *   start: the path to post to; validate: the path that checks; without configSchema there is no
+ *   configuration to change; repeats: the run whose inputs and changes, secrets included, the new one has where they are left as they are
  */
 export function StartForm({
   start,
@@ -21,7 +22,7 @@ export function StartForm({
   configSchema,
   inputs: first = {},
   overrides: firstOverrides,
-  extra = {},
+  repeats,
   changed,
 }) {
   const [inputs, setInputs] = useState(first);
@@ -59,11 +60,18 @@ export function StartForm({
     setBusy(true);
     setProblem("");
     try {
+      const isKept = (/** @type {unknown} */ now, /** @type {unknown} */ before) =>
+        repeats !== undefined && JSON.stringify(now) === JSON.stringify(before);
+      // Even an empty change has a meaning: the blueprint as it is now.
+      const isChanged =
+        repeats === undefined
+          ? Object.keys(overrides ?? {}).length > 0
+          : !isKept(overrides, firstOverrides);
       const body = {
-        inputs: inputs ?? {},
         priority,
-        ...(overrides && Object.keys(overrides).length > 0 && { config_overrides: overrides }),
-        ...extra,
+        ...(repeats !== undefined && { rerun_of: repeats }),
+        ...(!isKept(inputs, first) && { inputs: inputs ?? {} }),
+        ...(isChanged && { config_overrides: overrides ?? {} }),
       };
       const { run_id: runId } = await post(start, body);
       go(to(["runs", runId]));

@@ -23,7 +23,7 @@ export function Tab({ source }) {
   const before = { inputs: run.inputs, config_overrides: run.config_overrides ?? {} };
   const after = { inputs: given.inputs ?? {}, config_overrides: given.overrides ?? {} };
   return html`
-    <${StartForm} start=${`/jobs/${encodeURIComponent(run.job_id)}/runs`} inputs=${run.inputs} overrides=${run.config_overrides ?? undefined}
+    <${StartForm} repeats=${source.id} start=${`/jobs/${encodeURIComponent(run.job_id)}/runs`} inputs=${run.inputs} overrides=${run.config_overrides ?? undefined}
       inputSchema=${blueprint.value?.input_schema} configSchema=${blueprintId === undefined ? undefined : (blueprint.value?.config_schema ?? null)}
       validate=${blueprintId === undefined ? undefined : `/blueprints/${encodeURIComponent(blueprintId)}/validate`} changed=${setGiven} />
     <section class="card" aria-labelledby="diff-heading"><h2 id="diff-heading">What differs from this run</h2>

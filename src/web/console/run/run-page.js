@@ -4,7 +4,6 @@
 import { progressOf } from "../../dashboard/model.js";
 import { patch } from "../api.js";
 import { html, useEffect, useMemo, useState } from "../html.js";
-import { useJobNames } from "../job-names.js";
 import { Action } from "../parts/dialog.js";
 import { announce, Bar, Copy, Facts, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
@@ -41,7 +40,6 @@ export function Page({ id, tab = "overview" }) {
   const source = useMemo(() => new RunSource(id), [id]);
   useEffect(() => source.start(), [source]);
   const { run, error } = source;
-  const names = useJobNames(run === null ? [] : [run.job_id]);
   useEffect(() => {
     if (run !== null) announce(`The run is ${run.status}`);
   }, [run?.status]);
@@ -50,7 +48,7 @@ export function Page({ id, tab = "overview" }) {
       ${error === null ? null : html`<${Problem} error=${error} retry=${() => void source.again()} />`}
     </${Screen}>`;
   }
-  const title = shown(names.get(run.job_id) ?? "", 200) || id;
+  const title = shown(run.job_name, 200) || id;
   return html`<${Screen} title=${title} heading=${html`<${Naming} run=${run} source=${source} />`} actions=${html`<${Actions} run=${run} again=${() => source.again()} />`}>
     <${Head} source=${source} />
     <div class="split">
@@ -78,6 +76,11 @@ function Head({ source }) {
       ["Duration", html`<${Elapsed} from=${run.started_at} to=${run.finished_at} />`],
       ["Created", html`<${Time} at=${run.created_at} />`],
       ["Trigger", run.trigger.kind],
+      [
+        "Repeats",
+        run.rerun_of &&
+          html`<a href=${to(["compare"], { a: run.rerun_of, b: run.run_id })}>Compare with what it repeats</a>`,
+      ],
       ["Priority", run.priority],
       ["Trace", html`<code>${run.trace_id}</code>`],
       ["Job", html`<a href=${to(["jobs", run.job_id])}>Its job</a>`],
