@@ -288,6 +288,8 @@ describe("the console of a gateway with a token", { skip: noChromium }, () => {
       await page.goto(`${closed.url}${path}`);
       await page.getByRole("button", { name: "Sign out" }).waitFor();
       assert.equal(new URL(page.url()).hash, "");
+      await page.goto(closed.url);
+      await heading(page, "Home");
       await page.context().close();
     } finally {
       await closed.stop();

@@ -99,10 +99,9 @@ describe("the server's root", () => {
     for (const link of Object.values(links)) assert.equal((await fetch(open.url + link)).status, 200, link);
   });
 
-  test("asks for the token, and a browser for its password", async () => {
+  test("asks for the token, but leads a browser to the console, which asks for it with a form", async () => {
     const browser = await get(closed, { accept: "text/html" });
-    assert.equal(browser.status, 401);
-    assert.match(browser.headers.get("www-authenticate") ?? "", /Basic realm=/);
+    assert.deepEqual([browser.status, browser.headers.get("location")], [302, "/console"]);
     assert.equal((await get(closed, {})).status, 401);
   });
 });

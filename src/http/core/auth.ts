@@ -75,8 +75,7 @@ function refused(headers: IncomingHttpHeaders): Access {
   const wasSent = headers.authorization !== undefined;
   const bearer = wasSent ? 'Bearer error="invalid_token"' : "Bearer";
   // The Basic challenge makes a browser ask for a password; programs do not get it.
-  const isBrowser = headers.accept?.toLowerCase().includes("text/html") === true;
-  const challenge = isBrowser ? [bearer, 'Basic realm="Troupe", charset="UTF-8"'] : bearer;
+  const challenge = wantsHtml(headers) ? [bearer, 'Basic realm="Troupe", charset="UTF-8"'] : bearer;
   const detail = wasSent
     ? "The token in the Authorization header is none of those in SVC_API_TOKEN."
     : "This server wants its API token. Send the header Authorization: Bearer and the value of SVC_API_TOKEN.";
@@ -95,3 +94,7 @@ export function crossSiteBasic(headers: IncomingHttpHeaders): Problem | null {
     "With Basic authentication, only this server's own pages may change anything. Use Authorization: Bearer.",
   );
 }
+
+/** Whether a browser shows the answer as a page. */
+export const wantsHtml = ({ accept }: IncomingHttpHeaders): boolean =>
+  accept?.toLowerCase().includes("text/html") === true;

@@ -9,7 +9,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
 import type { Sessions, Shown } from "../../security/sessions.ts";
-import { ANONYMOUS, authenticator, crossSiteBasic } from "./auth.ts";
+import { ANONYMOUS, authenticator, crossSiteBasic, wantsHtml } from "./auth.ts";
 import { acceptJson } from "./json-body.ts";
 import { hasTwoHosts, isUnsafe, OriginPolicy, type OriginSettings } from "./origin-policy.ts";
 import { answerBrokenRequest, answerConnect, badUrl } from "./outside-routes.ts";
@@ -272,12 +272,13 @@ function refuseShape({ raw }: FastifyRequest): Problem | null {
 }
 
 /**
- * Health, the schemas for editors and the console's files need no token and do not count against the rate limit; only these
- * exact paths.
+ * Health, the schemas for editors, the console's files and a browser's way to them need no token and do not count against the
+ * rate limit; only these exact paths.
  */
-function isOpen({ method, raw: { url = "" } }: FastifyRequest): boolean {
+function isOpen({ method, raw: { url = "", headers } }: FastifyRequest): boolean {
   if (method !== "GET" && method !== "HEAD") return false;
   const path = pathOf(url);
+  if (path === "/") return wantsHtml(headers);
   return path === OPEN_PATH || path === CONSOLE || openFolders.some((folder) => path.startsWith(folder));
 }
 

@@ -11,6 +11,7 @@ import { promisify } from "node:util";
 import { gunzip } from "node:zlib";
 import type { FastifyInstance } from "fastify";
 import { madeOnce } from "../../lib/async.ts";
+import { wantsHtml } from "../core/auth.ts";
 import { type Content, contentOf, sendContent, takesGzip } from "../core/content.ts";
 import { CONSOLE_PATH } from "./console.ts";
 import { OPEN_API_PATH } from "./openapi.ts";
@@ -73,8 +74,7 @@ export function frontPageRoute(app: FastifyInstance, version: string, hasConsole
   };
   app.get("/", { schema: { hide: true } }, async (request, reply) => {
     reply.header("vary", "Accept");
-    const isBrowser = request.headers.accept?.toLowerCase().includes("text/html") === true;
-    return isBrowser ? reply.redirect(hasConsole ? CONSOLE_PATH : DOCS_PATH, 302) : index;
+    return wantsHtml(request.headers) ? reply.redirect(hasConsole ? CONSOLE_PATH : DOCS_PATH, 302) : index;
   });
 }
 

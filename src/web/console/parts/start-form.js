@@ -64,9 +64,7 @@ export function StartForm({
         repeats !== undefined && JSON.stringify(now) === JSON.stringify(before);
       // Even an empty change has a meaning: the blueprint as it is now.
       const isChanged =
-        repeats === undefined
-          ? Object.keys(overrides ?? {}).length > 0
-          : !isKept(overrides, firstOverrides);
+        repeats === undefined ? Object.keys(overrides ?? {}).length > 0 : !isKept(overrides, firstOverrides);
       const body = {
         priority,
         ...(repeats !== undefined && { rerun_of: repeats }),
