@@ -12,6 +12,27 @@ const fileAnswer = ["src/http/core/file-answer.test.ts"];
 
 export const httpMutations: readonly Mutation[] = [
   {
+    fault: "the console serves whatever lies beside its files",
+    file: "src/http/gateway/console.ts",
+    search: "SHIPPED.test(name)",
+    replacement: "/\\.[a-z]+$/.test(name)",
+    tests: ["src/http/gateway/console.test.ts"],
+  },
+  {
+    fault: "the console preloads its first script alone",
+    file: "src/http/gateway/console.ts",
+    search: "found.add(new URL(",
+    replacement: "new Set().add(new URL(",
+    tests: ["src/http/gateway/console.test.ts"],
+  },
+  {
+    fault: "the timeline shows failed attempts as good ones",
+    file: "src/web/console/run/spans.js",
+    search: 'if (kind !== null && span.kind === "running") span.kind = kind;',
+    replacement: "",
+    tests: ["src/web/console/run/spans.test.ts"],
+  },
+  {
     fault: "a change without If-Match is made",
     file: "src/http/core/etag.ts",
     search: "if (given === undefined) {\n    throw new Problem(",

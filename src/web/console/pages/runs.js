@@ -139,7 +139,7 @@ function Table({ runs }) {
   return html`<div class="card rows"><table>
     <thead><tr>
       <th scope="col"><input type="checkbox" aria-label="Tick all that are shown" checked=${isAll} onChange=${tickAll} /></th>
-      <th scope="col">Run</th><th scope="col">Status</th><th scope="col">Agents</th><th scope="col">Notable</th><th scope="col">Trigger</th>
+      <th scope="col">Run</th><th scope="col">Status</th><th scope="col">Agents</th><th scope="col">Notable</th><th scope="col" class="tight">Trigger</th>
       <th scope="col">Created</th><th scope="col" class="tight">Duration</th>
     </tr></thead>
     <tbody>${runs.map((run) => html`<${Row} key=${run.run_id} run=${run} isTicked=${ticked.value.has(run.run_id)} />`)}</tbody>
