@@ -230,9 +230,18 @@ describe("the console", { skip: noChromium }, () => {
       "/blueprints",
       "/blueprints/document-digest",
       `/compare?a=${runId}&b=${runId}`,
-      ...["", "/graph", "/timeline", "/logs", "/events", "/files", "/dead-letters", "/rerun", "/raw"].map(
-        (tab) => `/runs/${runId}${tab}`,
-      ),
+      ...[
+        "",
+        "/graph",
+        "/timeline",
+        "/logs",
+        "/events",
+        "/messages",
+        "/files",
+        "/dead-letters",
+        "/rerun",
+        "/raw",
+      ].map((tab) => `/runs/${runId}${tab}`),
     ];
     for (const [name, options] of Object.entries(views)) {
       const opened = await openPage(browser, consoleAt(paths[0] ?? ""), options);

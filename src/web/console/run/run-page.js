@@ -18,6 +18,7 @@ const tabs = [
   { tab: "timeline", name: "Timeline", load: () => import("./timeline.js") },
   { tab: "logs", name: "Logs", load: () => import("./logs.js") },
   { tab: "events", name: "Events", load: () => import("./events.js") },
+  { tab: "messages", name: "Messages", load: () => import("./messages.js") },
   { tab: "files", name: "Files", load: () => import("./files.js") },
   { tab: "dead-letters", name: "Dead letters", load: () => import("./dead-letters.js") },
   { tab: "rerun", name: "Run again", load: () => import("./rerun.js") },
