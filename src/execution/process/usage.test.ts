@@ -16,7 +16,6 @@ import {
 import { makeGates } from "../../../test/support/gates.ts";
 import { limits } from "../../engine/limits.ts";
 import type { ResourceUsage, TaskOutcome } from "../../engine/task-port.ts";
-import type { Peaks } from "./usage.ts";
 
 const MB = 1_024 * 1_024;
 /** More than the spawner reads between two looks, and less than it reads of the memory of one process. */
@@ -100,16 +99,15 @@ open("${first}").read()`;
 b = b"x" * (40 << 20)
 if os.fork() == 0:
     os.execvp("sh", ["sh", "-c", "read x < '${gate}'"])
+print(os.getppid(), flush=True)
 os.wait()`;
     const task = taskStart(python(source));
     assert.equal(await fixture.runner.peaksOf(task.ref), null);
     fixture.runner.start(task);
-    let peaks: Peaks | null = null;
-    await eventually(async () => {
-      peaks = await fixture.runner.peaksOf(task.ref);
-      // What starts Python may be several.
-      return peaks !== null && peaks.processes >= 2 && peaks.memoryBytes >= 40 * MB;
-    });
+    await looked((await lines(fixture, 1))[0] ?? 0);
+    const { memoryBytes = 0, processes = 0 } = (await fixture.runner.peaksOf(task.ref)) ?? {};
+    // What starts Python may be several.
+    assert.ok(memoryBytes >= 40 * MB && processes >= 2, `${memoryBytes} bytes, ${processes} processes`);
     await gates.open(gate);
     await fixture.listener.outcome(task.ref);
     assert.equal(await fixture.runner.peaksOf(task.ref), null);
