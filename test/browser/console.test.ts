@@ -216,6 +216,30 @@ describe("the console", { skip: noChromium }, () => {
     await page.context().close();
   });
 
+  test("shows when a schedule is due, here and in its zone, and pauses it", async () => {
+    const jobId = await createJob(program, graph("due", [router("in")]));
+    const cron = { expressions: ["30 7 * * 1-5"], timezone: "Asia/Tokyo" };
+    await call(program, "POST", "/schedules", { job_id: jobId, name: HOSTILE, cron });
+    const opened = await openPage(browser, consoleAt("/schedules?kind=cron"));
+    const { page } = opened;
+    await page.getByRole("link", { name: /^<img src=x/ }).click();
+    await page.getByRole("heading", { name: "Next times" }).waitFor();
+    await page.getByText("There (Asia/Tokyo)").waitFor();
+    await page
+      .getByText(/^\w+, \w+ \d+, 07:30$/)
+      .first()
+      .waitFor();
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("button", { name: "Resume" }).waitFor();
+    await page.goto(consoleAt("/nodes"));
+    await page
+      .getByText(/^0 of \d+/)
+      .first()
+      .waitFor();
+    assertQuiet(opened);
+    await page.context().close();
+  });
+
   test("is accessible on every page, in light, in dark, and on a phone", async () => {
     const jobId = await namedJob("Small", graph("small", [executor("fails", "echo why >&2; exit 3")]));
     const runId = await startRun(program, jobId);
@@ -230,6 +254,10 @@ describe("the console", { skip: noChromium }, () => {
       "/blueprints",
       "/blueprints/document-digest",
       `/compare?a=${runId}&b=${runId}`,
+      "/schedules",
+      "/deployments",
+      "/services",
+      "/nodes",
       ...[
         "",
         "/graph",

@@ -14,7 +14,6 @@ export const pages = [
   { pattern: "/", name: "Home", key: "h", load: () => import("./pages/home.js") },
   { pattern: "/runs", name: "Runs", key: "r", load: () => import("./pages/runs.js") },
   { pattern: "/runs/:id/:tab?", load: () => import("./run/run-page.js") },
-<<<<<<< Updated upstream
   { pattern: "/questions", name: "Questions", key: "q", load: () => import("./pages/questions.js") },
   { pattern: "/dead-letters", name: "Dead letters", key: "d", load: () => import("./pages/dead-letters.js") },
   { pattern: "/jobs", name: "Jobs", key: "j", load: () => import("./pages/jobs.js") },
@@ -22,16 +21,10 @@ export const pages = [
   { pattern: "/blueprints", name: "Blueprints", key: "b", load: () => import("./pages/blueprints.js") },
   { pattern: "/blueprints/:id", load: () => import("./pages/blueprint.js") },
   { pattern: "/compare", name: "Compare", key: "c", load: () => import("./pages/compare.js") },
-=======
   { pattern: "/schedules", name: "Schedules", key: "s", load: () => import("./pages/schedules.js") },
   { pattern: "/schedules/:id", load: () => import("./pages/schedules.js") },
-  {
-    pattern: "/deployments/:id?",
-    name: "Deployments",
-    key: "d",
-    load: () => import("./pages/deployments.js"),
-  },
+  { pattern: "/deployments", name: "Deployments", key: "e", load: () => import("./pages/deployments.js") },
+  { pattern: "/deployments/:id", load: () => import("./pages/deployments.js") },
   { pattern: "/services", name: "Services", key: "v", load: () => import("./pages/services.js") },
   { pattern: "/nodes", name: "Nodes", key: "n", load: () => import("./pages/machines.js") },
->>>>>>> Stashed changes
 ];
