@@ -98,22 +98,10 @@ const upload = either(
   ),
 );
 
-const executor = open("Runs a command for each message.", {
-  ...runner,
-  ...attempts,
-  upload_paths: list("Files and folders of payloads/ that are copied into the workspace.", upload),
-  environment: {
-    type: "object",
-    description: "Variables for the command.",
-    propertyNames: { pattern: "^[^=]+$" },
-    additionalProperties: { type: ["string", "number", "boolean"] },
-  },
-  sandbox: sandboxSchema,
-  policy: relativePath("File of payloads/ with the fields of sandbox, in its place."),
-  pass_env: list(
-    "Names of the runtime's own variables that the command gets.",
-    name("A variable.", { pattern: "^[^=]+$" }),
-  ),
+const uploadPaths = list("Files and folders of payloads/ that are copied into the workspace.", upload);
+
+/** The pool and the nodes that a command may run on. */
+const placement = {
   pool: name("The pool it takes slots from.", { default: "default" }),
   pool_slots: integer("How many.", 1, 1_000_000, 1),
   node_labels: {
@@ -124,6 +112,29 @@ const executor = open("Runs a command for each message.", {
     propertyNames: { pattern: "^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$" },
     additionalProperties: { type: "string", pattern: "^[A-Za-z0-9._-]{0,63}$" },
   },
+};
+
+const policy = {
+  sandbox: sandboxSchema,
+  policy: relativePath("File of payloads/ with the fields of sandbox, in its place."),
+};
+
+const executor = open("Runs a command for each message.", {
+  ...runner,
+  ...attempts,
+  upload_paths: uploadPaths,
+  environment: {
+    type: "object",
+    description: "Variables for the command.",
+    propertyNames: { pattern: "^[^=]+$" },
+    additionalProperties: { type: ["string", "number", "boolean"] },
+  },
+  ...policy,
+  pass_env: list(
+    "Names of the runtime's own variables that the command gets.",
+    name("A variable.", { pattern: "^[^=]+$" }),
+  ),
+  ...placement,
   output_message_type: orNull(
     name("The type of its answer; null: no answer.", { default: "executor_result" }),
   ),
@@ -135,10 +146,29 @@ const executor = open("Runs a command for each message.", {
 const moduleAgent: Schema = {
   ...open(
     "Calls a function of the bundle. Fields of one's own are for the function.",
-    { module: relativePath("ES module in payloads/ that exports handle(message, context)."), ...attempts },
+    {
+      module: relativePath("ES module in payloads/ that exports handle(message, context)."),
+      isolation: choice(
+        "process: in a process of its own, in a sandbox. thread: in a thread, with the runtime's rights.",
+        ["thread", "process"],
+        "thread",
+      ),
+      ...attempts,
+    },
     ["module"],
   ),
   additionalProperties: true,
+  if: { required: ["isolation"], properties: { isolation: { const: "process" } } },
+  // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema
+  then: {
+    properties: {
+      ...policy,
+      upload_path: runner.upload_path,
+      upload_as: runner.upload_as,
+      upload_paths: uploadPaths,
+      ...placement,
+    },
+  },
 };
 
 const configs: Readonly<Record<string, Schema>> = {

@@ -170,6 +170,23 @@ const whole: JsonObject = {
       agent_type: "module",
       config: { module: "m.mjs", timeout_seconds: 0, max_attempts: 1, retry_backoff_ms: 0, own: [1] },
     },
+    { node_id: "thread", agent_type: "module", config: { module: "m.mjs", isolation: "thread", pool: 1 } },
+    {
+      node_id: "process",
+      agent_type: "module",
+      config: {
+        module: "m.mjs",
+        isolation: "process",
+        sandbox: { limits: { memory_mb: 64 } },
+        upload_path: "lib",
+        upload_as: "l",
+        upload_paths: ["data"],
+        pool: "io",
+        pool_slots: 2,
+        node_labels: { zone: "a" },
+        own: [1],
+      },
+    },
   ],
   edges: [{ edge_id: "e", from_node: "route", to_node: "work", message_type: "t" }],
   policies: {

@@ -61,7 +61,7 @@ async function packageOf({ words, env, terminal }: Call): Promise<{
     const [first, ...others] = (await readDefinition(folder)).graph.nodes.filter(hasSandbox);
     if (first === undefined)
       throw new UsageError(
-        `${target} has no node with a sandbox: write "runner_module": "Sandbox" into one's config.`,
+        `${target} has no node with a sandbox: write "runner_module": "Sandbox" into one's config, or "isolation": "process" into a module's.`,
       );
     return {
       nodes: [first, ...others],

@@ -184,5 +184,9 @@ function missingPayloads(graph: Graph, files: readonly BundleFile[]): readonly B
 
 function payloadNames({ config }: GraphNode): readonly string[] {
   if (config.kind === "module") return [config.module];
-  return config.kind === "executor" ? config.uploadPaths.map((upload) => upload.path) : [];
+  if (config.kind !== "executor") return [];
+  return [
+    ...(config.module === null ? [] : [config.module.path]),
+    ...config.uploadPaths.map(({ path }) => path),
+  ];
 }

@@ -94,9 +94,10 @@ export const failureCatalogue = {
   "sandbox.required": {
     category: "validation",
     retryable: false,
-    meaning: "The command is to run without a sandbox, and this runtime has SVC_REQUIRE_SANDBOX=true.",
+    meaning:
+      "The command or module is to run without a sandbox, and this runtime has SVC_REQUIRE_SANDBOX=true.",
     remediation:
-      'Set the node\'s runner_module to "Sandbox", or run the job on a runtime without that setting.',
+      'Set the node\'s runner_module to "Sandbox", or a module\'s isolation to "process", or run the job on a runtime without that setting.',
   },
   "sandbox.not_made": {
     category: "infrastructure",
@@ -166,7 +167,8 @@ export const failureCatalogue = {
   "module.out_of_memory": {
     category: "resource",
     retryable: false,
-    meaning: "The module's thread needed more memory than a module may have (512 MiB).",
+    meaning:
+      "The module needed more memory than it may have: 512 MiB, or in a process the memory_mb of its sandbox.",
     remediation: "Hold less at a time, or do the work in a command, which has the whole machine's memory.",
   },
   "message.body_too_large": {

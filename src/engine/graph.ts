@@ -71,6 +71,8 @@ export interface ExecutorConfig {
   /** The file of the payload that has its policy, in place of `sandbox`. */
   readonly policyFile: string | null;
   readonly outputMessageType: string | null;
+  /** What a process of ours calls in its place; null: the command is the author's. */
+  readonly module: ModuleCall | null;
   readonly longLived: boolean;
   /** False when a command that may have run must not run a second time. */
   readonly safeToRetry: boolean;
@@ -78,6 +80,13 @@ export interface ExecutorConfig {
   readonly runEvents: boolean;
   /** Whether the run goes on, whole, when it fails for good. */
   readonly optional: boolean;
+}
+
+/** A module as a process of its own is given it. */
+export interface ModuleCall {
+  /** ES module inside the payload, at the same place in the workspace. */
+  readonly path: string;
+  readonly config: JsonObject;
 }
 
 /** A file or folder of the payload that is copied into the agent's workspace under the name `as`. */

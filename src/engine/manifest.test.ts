@@ -8,6 +8,7 @@ import { fc } from "../../test/support/fast-check.ts";
 import type { ExecutorConfig, Graph, SensorConfig } from "./graph.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
+import { defaultPolicy } from "./manifest/sandbox-policy.ts";
 import { type ManifestProblem, manifestProblemsText, manifestSteps, parseManifest } from "./manifest.ts";
 import { portsByLabel } from "./resources.ts";
 
@@ -325,6 +326,9 @@ const wrongConfigs: readonly (readonly [string, JsonObject, string, string])[] =
   ["module", {}, "module", "missing"],
   ["module", { module: "../m.js" }, "module", "path_outside"],
   ["module", { module: "m.js", timeout_seconds: "5" }, "timeout_seconds", "wrong_type"],
+  ["module", { module: "m.js", isolation: "vm" }, "isolation", "unknown_value"],
+  ["module", { module: "m.js", sandbox: {} }, "sandbox", "no_sandbox"],
+  ["module", { module: "m.js", isolation: "process", sandbox: { net: 1 } }, "sandbox/net", "unknown_field"],
 ];
 
 for (const [agentType, config, place, code] of wrongConfigs) {
@@ -414,6 +418,7 @@ test("an executor gets the documented defaults", () => {
     sandbox: null,
     policyFile: null,
     outputMessageType: "executor_result",
+    module: null,
     longLived: false,
     safeToRetry: true,
     runEvents: false,
@@ -709,6 +714,29 @@ test("an aggregator and a module get the documented defaults", () => {
     retryBackoffMs: 500,
     config: { module: "lib/m.js", mine: [1] },
   });
+});
+
+test("a module in a process is a command in a sandbox, which sees all of the payload unless it names uploads", () => {
+  const config = { module: "lib/m.js", isolation: "process", node_labels: { zone: "a" }, mine: [1] };
+  const read = (more: JsonObject) => {
+    const fields = { node_id: "m", agent_type: "module", config: { ...config, ...more } };
+    const [node] = graphOf(manifest({ nodes: [fields], entrypoints: ["m"] })).nodes;
+    assert.ok(node?.agentType === "module" && node.config.kind === "executor");
+    return node.config;
+  };
+  const plain = read({});
+  assert.deepEqual(plain.module, { path: "lib/m.js", config });
+  assert.deepEqual(plain.uploadPaths, [{ path: ".", as: "." }]);
+  assert.deepEqual(plain.nodeLabels, { zone: "a", "troupe/sandbox": "bubblewrap" });
+  assert.deepEqual([plain.sandbox, plain.passEnv], [defaultPolicy, []]);
+  assert.deepEqual([plain.pool, plain.poolSlots, plain.timeoutSeconds], ["default", 1, 300]);
+  assert.equal(plain.outputMessageType, null);
+  const chosen = read({ upload_paths: ["data"], sandbox: { environment: ["KEY"] }, pool: "io" });
+  assert.deepEqual(chosen.uploadPaths, [
+    { path: "lib/m.js", as: "lib/m.js" },
+    { path: "data", as: "data" },
+  ]);
+  assert.deepEqual([chosen.passEnv, chosen.pool], [["KEY"], "io"]);
 });
 
 test("no JSON value makes the parser throw", () => {

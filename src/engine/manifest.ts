@@ -13,15 +13,10 @@ import {
 } from "./graph.ts";
 import { isObject, type JsonValue } from "./json.ts";
 import { limits } from "./limits.ts";
-import {
-  aggregatorConfig,
-  moduleConfig,
-  routerConfig,
-  secondsRange,
-  sensorConfig,
-} from "./manifest/agent-config.ts";
+import { aggregatorConfig, routerConfig, secondsRange, sensorConfig } from "./manifest/agent-config.ts";
 import { executorConfig } from "./manifest/executor-config.ts";
 import { Fields, kindOf, oneOf, shown } from "./manifest/fields.ts";
+import { moduleConfig } from "./manifest/module-config.ts";
 import { type ManifestProblem, Problems, quoted } from "./manifest/problems.ts";
 import { type NodeResources, readNodeResources } from "./manifest/resources.ts";
 import { inSteps, isNoNode, rankNodes, readRoutes } from "./manifest/routes.ts";
@@ -169,7 +164,7 @@ function readNode(node: Fields | null, ports: Ports): NodeDraft {
   }
   return {
     nodeId,
-    agentType: config.kind,
+    agentType: config.kind === "executor" && config.module !== null ? "module" : config.kind,
     type,
     role,
     config,

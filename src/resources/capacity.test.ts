@@ -151,6 +151,7 @@ test("where sandboxes are required, commands without one and modules are refused
   const agents = [
     { agent_type: "router" },
     { agent_type: "executor", config: boxed },
+    { agent_type: "module", config: { module: "m.mjs", isolation: "process" } },
     { agent_type: "executor", config: { command: "true" } },
     { agent_type: "module", config: { module: "m.mjs" } },
   ];
@@ -158,7 +159,7 @@ test("where sandboxes are required, commands without one and modules are refused
   assert.equal(refused?.code, "validation_failed");
   assert.deepEqual(
     refused.errors.map(({ path, code }) => `${path} ${code}`),
-    ["/nodes/2 sandbox_required", "/nodes/3 sandbox_required"],
+    ["/nodes/3 sandbox_required", "/nodes/4 sandbox_required"],
   );
-  assert.equal(await sandboxRefusal(nodes, agents.slice(0, 2), true), null);
+  assert.equal(await sandboxRefusal(nodes, agents.slice(0, 3), true), null);
 });

@@ -80,7 +80,8 @@ function refuseWithoutSandbox(nodes: Graph["nodes"]): void {
     const isOutside = config.kind === "module" || (config.kind === "executor" && config.sandbox === null);
     if (!isOutside) return [];
     const what = config.kind === "module" ? "is a module, which runs" : "runs its command";
-    const message = `Node ${JSON.stringify(nodeId)} ${what} without a sandbox, and SVC_REQUIRE_SANDBOX is true: use an executor with runner_module "Sandbox"`;
+    const fix = config.kind === "module" ? 'set isolation to "process"' : 'set runner_module to "Sandbox"';
+    const message = `Node ${JSON.stringify(nodeId)} ${what} without a sandbox, and SVC_REQUIRE_SANDBOX is true: ${fix}`;
     return [{ path: `/nodes/${index}`, code: "sandbox_required", message }];
   });
   const [first] = errors;

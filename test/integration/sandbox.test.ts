@@ -6,17 +6,25 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
+import { writeFolder } from "../support/bundle-files.ts";
 import { eventually } from "../support/execution.ts";
 import { graph } from "../support/manifests.ts";
 import { withoutPrivileges } from "../support/privileges.ts";
 import { startProgram, temporaryHome } from "../support/program.ts";
-import { call, historyOf, jobDetail, request } from "../support/runtime-api.ts";
+import { call, historyOf, jobDetail, request, submitFolder } from "../support/runtime-api.ts";
 import { noSandboxes } from "../support/sandboxes.ts";
 
 /** A job of one command in a sandbox. */
 function boxed(command: string, sandbox: JsonObject = {}): JsonObject {
   const config = { runner_module: "Sandbox", command, sandbox };
   return graph("boxed", [{ node_id: "worker", agent_type: "executor", config }]);
+}
+
+/** A job of one module. */
+function moduleIn(isolation: string): JsonObject {
+  return graph("called", [
+    { node_id: "worker", agent_type: "module", config: { module: "m.mjs", isolation } },
+  ]);
 }
 
 const bare = graph("bare", [{ node_id: "worker", agent_type: "executor", config: { command: "true" } }]);
@@ -86,6 +94,20 @@ describe("sandboxes of the program", { skip: noSandboxes, concurrency: 2 }, () =
     assert.match(String(refused.body.error), /Node "worker" runs its command without a sandbox/);
     const { id } = await call(program, "POST", "/jobs", boxed("true"));
     assert.equal((await historyOf(program, String(id))).at(-1)?.type, "job_completed");
+    assert.match(
+      String((await request(program, "POST", "/jobs", moduleIn("thread"))).body.error),
+      /is a module, which runs without a sandbox.*isolation to "process"/,
+    );
+    const folder = await writeFolder(join(program.home, "package"), {
+      "manifest.json": JSON.stringify(moduleIn("process")),
+      "payloads/m.mjs": "export const handle = () => console.log(process.getuid());",
+    });
+    const ofModule = await submitFolder(program, folder);
+    const events = await historyOf(program, String(ofModule));
+    assert.equal(events.at(-1)?.type, "job_completed", JSON.stringify(events.at(-1)));
+    assert.ok(events.some(({ type }) => type === "sandbox_job_completed"));
+    assert.ok(events.some(({ type, payload }) => type === "log" && payload.message === "65534"));
+    assert.equal(events.find(({ type }) => type === "agent_started")?.payload.agent_type, "module");
   });
 
   test("keep a memory bomb within its policy, where control groups can be had", async () => {

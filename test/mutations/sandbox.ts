@@ -10,6 +10,10 @@ const mounts = mutationsOf("src/execution/sandbox/mounts.ts", commands);
 const ownership = mutationsOf("src/execution/sandbox/ownership.ts", commands);
 const runner = mutationsOf("src/execution/runner/host-local.ts", commands);
 
+const modules = mutationsOf("src/execution/runner/module-process.ts", [
+  "src/execution/runner/hostile-module.test.ts",
+]);
+
 const relay = mutationsOf("src/execution/sandbox/network/relay-words.ts", [
   "src/execution/sandbox/network.test.ts",
 ]);
@@ -54,6 +58,25 @@ export const sandboxMutations: readonly Mutation[] = [
   mutationsOf("src/execution/process/side-command.ts", ["src/execution/process/side-command.test.ts"])(
     "validators run without a sandbox where one is required",
     "this.#parts.requireSandbox?.()",
+    "false",
+  ),
+  modules("a module's reply is read through a symlink", " | O_NOFOLLOW", ""),
+  modules("what is no file is read as a module's reply", "if (!found.isFile()) return null;", ""),
+  modules("a module's reply may be of any size", "found.size > RETURNED", "found.size > 2 ** 40 + RETURNED"),
+  modules("a module that left a reply and failed has succeeded", "command.exitCode !== 0", "false"),
+  modules(
+    "a module's heap has no limit",
+    "`--max-old-space-size=${Math.ceil(memoryBytes / MiB)}`",
+    '"--no-warnings"',
+  ),
+  mutationsOf("src/execution/runner/worker-contract.ts", ["src/execution/runner/hostile-module.test.ts"])(
+    "a module in a process has the variables of workers",
+    "if (config.module !== null) return env;",
+    "",
+  ),
+  mutationsOf("src/execution/runner/module-runner.ts", ["src/execution/runner/module-runner.test.ts"])(
+    "modules run in threads where sandboxes are required",
+    "this.#options.requireSandbox()",
     "false",
   ),
   mutationsOf("src/resources/capacity.ts", ["src/resources/capacity.test.ts"])(

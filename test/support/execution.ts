@@ -109,6 +109,7 @@ export function executorConfig(changes: Partial<ExecutorConfig> = {}): ExecutorC
     sandbox: null,
     policyFile: null,
     outputMessageType: "executor_result",
+    module: null,
     longLived: false,
     safeToRetry: true,
     runEvents: false,

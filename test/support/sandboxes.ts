@@ -4,6 +4,7 @@ import { spawnSync } from "node:child_process";
 import type { ExecutorConfig } from "../../src/engine/graph.ts";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { parsePolicy } from "../../src/engine/manifest/sandbox-policy.ts";
+import { executorConfig } from "./execution.ts";
 
 /** Why tests with sandboxes are skipped; false where they run. */
 export const noSandboxes: string | false = canStartOne() ? false : "no sandboxes here: see `troupe doctor`";
@@ -32,6 +33,17 @@ export function sandboxed(policy: JsonObject = {}): Partial<ExecutorConfig> {
   const parsed = parsePolicy(policy);
   if (parsed.problems.length > 0) throw new Error(JSON.stringify(parsed.problems));
   return { runnerModule: "Sandbox", sandbox: parsed.policy, passEnv: parsed.policy.environment };
+}
+
+/** A module that runs in a process of its own, and sees the whole payload. @param own what it gets as its node's config */
+export function moduleInProcess(path: string, own: JsonObject, policy: JsonObject = {}): ExecutorConfig {
+  return executorConfig({
+    ...sandboxed(policy),
+    command: [path],
+    module: { path, config: own },
+    uploadPaths: [{ path: ".", as: "." }],
+    outputMessageType: null,
+  });
 }
 
 /** What a node of this machine has among its labels. */

@@ -126,7 +126,7 @@ export function shareIn({ job, priority, weight }: Share): Share | null {
 }
 
 /** What the version before does not tell of a command. */
-const untold = { demand: null, ports: [], volumes: [] } as const;
+const untold = { demand: null, ports: [], volumes: [], module: null } as const;
 
 /** An attempt in a message. */
 export function taskIn(task: TaskStart): TaskStart {

@@ -1,7 +1,7 @@
 // What each agent type may be told, read from a node into its typed configuration. The executor, which has the
-// most to say, has a file of its own.
+// most to say, and the module, which may be run as one, have files of their own.
 
-import type { AggregatorConfig, ModuleConfig, RouterConfig, SensorConfig } from "../graph.ts";
+import type { AggregatorConfig, RouterConfig, SensorConfig } from "../graph.ts";
 import { limits } from "../limits.ts";
 import { type Fields, type Range, shown } from "./fields.ts";
 
@@ -58,16 +58,4 @@ function instantMs(config: Fields, name: string): number | null {
   const allowed = 'must be an ISO 8601 time with a zone, such as "2030-01-31T09:00:00Z"';
   config.report(name, "invalid_time", `is ${shown(value)}: it ${allowed}`);
   return null;
-}
-
-export function moduleConfig(config: Fields): ModuleConfig {
-  config.isGiven("module", "an ES module inside the bundle's payloads");
-  return {
-    kind: "module",
-    module: config.relativePath("module") ?? "",
-    timeoutSeconds: config.number("timeout_seconds", secondsRange, executionDefaults.timeoutSeconds),
-    maxAttempts: config.integer("max_attempts", attemptsRange, executionDefaults.maxAttempts),
-    retryBackoffMs: config.number("retry_backoff_ms", millisecondsRange, executionDefaults.retryBackoffMs),
-    config: config.source,
-  };
 }

@@ -17,7 +17,7 @@ import { quoted } from "./problems.ts";
 import type { NodeResources } from "./resources.ts";
 import { readPolicy, sandboxWorkspace } from "./sandbox-policy.ts";
 
-const SLOTS_MAX = 1_000_000;
+export const SLOTS_MAX = 1_000_000;
 const NODE_LABELS_MAX = 64;
 const LABEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
 const LABEL_VALUE = /^[A-Za-z0-9._-]{0,63}$/;
@@ -53,6 +53,7 @@ export function executorConfig(
     outputMessageType: config.isNull("output_message_type")
       ? null
       : config.name("output_message_type", "executor_result"),
+    module: null,
     longLived,
     safeToRetry:
       having("idempotent").boolean("idempotent", true) &&
@@ -95,18 +96,21 @@ function running(having: (name: string) => Fields, config: Fields): Running {
       "not_allowed",
       "is not for sandboxes: sandbox.environment names what one is passed",
     );
+  return {
+    runnerModule: module,
+    nodeLabels: { ...labels, [SANDBOX_LABEL]: SANDBOX_ENGINE },
+    sandboxUploadPath: sandboxWorkspace(place),
+    ...sandboxing(config),
+  };
+}
+
+/** What a sandbox has: its policy, here or in a file, and what that passes on. */
+export function sandboxing(config: Fields) {
   const policyFile = config.relativePath("policy");
   if (policyFile !== null && config.raw("sandbox") !== undefined)
     config.report("policy", "duplicate", "names a file, and the node has its policy in sandbox already");
   const sandbox = readPolicy(config);
-  return {
-    runnerModule: module,
-    nodeLabels: { ...labels, [SANDBOX_LABEL]: SANDBOX_ENGINE },
-    passEnv: sandbox.environment,
-    sandboxUploadPath: sandboxWorkspace(place),
-    sandbox,
-    policyFile,
-  };
+  return { passEnv: sandbox.environment, sandbox, policyFile };
 }
 
 const knownRunners = 'this runtime has the runners "HostLocal" and "Sandbox" only';
@@ -138,7 +142,7 @@ function argument(holder: Fields, place: Place, value: JsonValue): string {
   return "";
 }
 
-function nodeLabels(config: Fields): Labels {
+export function nodeLabels(config: Fields): Labels {
   const given = config.raw("node_labels");
   if (given === undefined) return noLabels;
   if (!isObject(given)) {
@@ -220,7 +224,7 @@ function passEnv(config: Fields): readonly string[] {
 
 const noUploads: readonly Upload[] = [];
 
-function uploads(pathHolder: Fields, nameHolder: Fields, config: Fields): readonly Upload[] {
+export function uploads(pathHolder: Fields, nameHolder: Fields, config: Fields): readonly Upload[] {
   const listed = config.list("upload_paths");
   const isSingle = pathHolder.raw("upload_path") !== undefined;
   if (!isSingle && listed.length === 0) return noUploads;

@@ -48,7 +48,8 @@ export function secretsOf(
   const given = Object.entries(config.environment).flatMap(([name, value]) =>
     secretsUnder(value, looksSecret(name)),
   );
-  return [...passed, ...given, ...others];
+  const ofModule = config.module === null ? [] : secretsUnder(config.module.config, false);
+  return [...passed, ...given, ...ofModule, ...others];
 }
 
 /**

@@ -76,7 +76,7 @@ function lastStderrLine({ stderr }: CommandResult): string {
   return lastLineOf(stderr);
 }
 
-function lastLineOf(stderr: string): string {
+export function lastLineOf(stderr: string): string {
   const last = stderr.trimEnd().split("\n").at(-1)?.trim() ?? "";
   return last === "" ? "" : ` It said: ${last.slice(0, LAST_LINE_CHARS_MAX)}`;
 }

@@ -14,23 +14,14 @@ import {
   type ExecutorConfig,
   isKnownRunner,
   isSandboxRunner,
-  outputName,
 } from "../../engine/graph.ts";
 import type { Clock, EngineLog } from "../../engine/ports.ts";
-import {
-  type ArtifactRecord,
-  type CommandResult,
-  noActions,
-  type TaskOutcome,
-  type TaskStart,
-} from "../../engine/task-port.ts";
+import type { CommandResult, TaskOutcome, TaskStart } from "../../engine/task-port.ts";
 import { Semaphore } from "../../lib/async.ts";
-import { isEmptyFolder } from "../../lib/files.ts";
-import { type BlobStore, collectArtifacts } from "../output/artifacts.ts";
-import { AttemptOutput, redactActions } from "../output/attempt-output.ts";
+import type { BlobStore } from "../output/artifacts.ts";
+import { AttemptOutput } from "../output/attempt-output.ts";
 import { logEvent } from "../output/event-stream.ts";
 import { growingRedactor, type Redactor, Redactors, secretsOf } from "../output/redaction.ts";
-import type { NamedOutput } from "../output/result.ts";
 import { type ControlGroups, joining } from "../process/control-groups.ts";
 import { requireExecutable } from "../process/executable.ts";
 import { inheritedFrom } from "../process/side-command.ts";
@@ -50,13 +41,9 @@ import {
   type OpenedTask,
 } from "./attempt.ts";
 import { AttemptPlaces, type Left, type Places } from "./attempt-places.ts";
-import {
-  type CommandEnd,
-  failureOfEnd,
-  failureOfLoss,
-  failureOfLostStart,
-  failureOfSpawn,
-} from "./command-failure.ts";
+import { type CommandEnd, failureOfLoss, failureOfLostStart, failureOfSpawn } from "./command-failure.ts";
+import { conclude } from "./conclusion.ts";
+import { findModule, timeoutOf } from "./module-reply.ts";
 import type { PayloadOf } from "./paths.ts";
 import type { Trash } from "./trash.ts";
 import { commandWords, type RunEventsPlace, workerEnvironment } from "./worker-contract.ts";
@@ -97,7 +84,7 @@ export interface HostLocalTools extends WorkerTools {
 }
 
 /** One attempt on its way through the pipeline. */
-interface Attempt {
+export interface Attempt {
   readonly task: TaskStart;
   readonly config: ExecutorConfig;
   readonly control: AttemptControl;
@@ -142,6 +129,10 @@ export class HostLocalRunner {
     if (given.sandbox === null && this.#options.requireSandbox())
       return failed("sandbox.required", "SVC_REQUIRE_SANDBOX is true: commands run in sandboxes only.");
     const config = await withPolicy(given, task, this.#options.payloadOf);
+    if (config.module !== null) {
+      const found = await findModule(task, config.module.path, this.#options.payloadOf);
+      if (found.kind === "missing") return failed("module.load_failed", found.reason);
+    }
     const runEvents = config.runEvents ? (this.#options.runEvents?.(task.runId) ?? null) : null;
     const shown = [
       ...task.secrets,
@@ -171,7 +162,7 @@ export class HostLocalRunner {
     const places = await this.#places.prepare(attempt.task, attempt.config, attempt.report);
     let ended: CommandRun | null = null;
     try {
-      if (control.reason !== null) return endedBeforeStart(control.reason);
+      if (control.reason !== null) return endedBeforeStart(attempt.task, attempt.config, control.reason);
       await using around = await openAround(attempt, places, { ...this.#tools, log: this.#options.log });
       ended = await this.#runCommand(attempt, places, around);
       return ended.outcome;
@@ -236,7 +227,7 @@ export class HostLocalRunner {
         ? { ownBytes: kept?.memoryBytes ?? 0, heldBytes: memory?.exceededBytes ?? null }
         : null,
     };
-    const outcome = await this.#conclude(attempt, places, output, end);
+    const outcome = await conclude(attempt, places, output, end, this.#options);
     return { outcome, isTreeGone: worker.isTreeGone, isWorkspaceEmpty };
   }
 
@@ -303,82 +294,6 @@ export class HostLocalRunner {
       throw failureOfLostStart();
     }
   }
-
-  /** Turns a command that has ended into its outcome: why it ended, what it asked for, what it left. */
-  async #conclude(
-    attempt: Attempt,
-    places: Places,
-    output: AttemptOutput,
-    end: CommandEnd,
-  ): Promise<TaskOutcome> {
-    const { redactor } = attempt;
-    const { command } = end;
-    if (end.reason === "stopped" || end.reason === "draining") return interrupted(end.reason);
-    if (end.reason === "answer_unwritten") {
-      const { ref, agentId } = attempt.task;
-      const fields = { job_id: ref.jobId, agent_id: agentId, error: String(end.answerError) };
-      this.#options.log.warn(fields, "A person's answer could not be written; the attempt was ended.");
-    }
-    const reading = output.result();
-    const named = reading.kind === "result" ? reading.outputs : output.outputs;
-    let artifacts: readonly ArtifactRecord[] = [];
-    let failure = failureOfEnd(end);
-    if (failure === null && reading.kind === "invalid")
-      failure = new AttemptFailure(reading.code, reading.message);
-    try {
-      artifacts = await this.#collect(attempt, places, named);
-    } catch (error) {
-      failure ??= new AttemptFailure(
-        "executor.artifact_failed",
-        `An artifact could not be kept: ${String(error)}`,
-      );
-    }
-    if (failure !== null) {
-      return {
-        kind: "failed",
-        code: failure.code,
-        message: redactor.text(failure.message),
-        command,
-        artifacts,
-      };
-    }
-    const actions = reading.kind === "result" ? redactActions(reading.actions, redactor) : noActions;
-    return { kind: "succeeded", actions, command, artifacts, observation: null };
-  }
-
-  async #collect(
-    { task, report, redactor }: Attempt,
-    places: Places,
-    named: readonly NamedOutput[],
-  ): Promise<readonly ArtifactRecord[]> {
-    const { blobs, newId, clock, declaredOutputs } = this.#options;
-    const warn = (message: string) =>
-      report.events([logEvent("warn", "worker", redactor.text(message), task.ref.attempt)]);
-    // Opening a folder, and going through it, takes longer than most commands that have no outputs.
-    const artifacts = isEmptyFolder(places.files.output)
-      ? []
-      : await collectArtifacts({
-          home: this.#options.home,
-          folder: places.files.output,
-          agentId: task.agentId,
-          blobs,
-          newId,
-          nowMs: clock.nowMs(),
-          outputs: [...declaredOutputs(task.ref.jobId), ...named],
-          warn,
-        });
-    const kept = new Set(artifacts.map(({ name }) => name));
-    const missing = named.filter((output) => !kept.has(outputName(output)));
-    if (missing.length > 0) {
-      const names = missing.slice(0, 10).map(({ path }) => JSON.stringify(path));
-      warn(`The result names outputs that are no regular files in SVC_OUTPUT_DIR: ${names.join(", ")}.`);
-    }
-    return artifacts.map((artifact) => ({
-      ...artifact,
-      name: redactor.text(artifact.name),
-      title: artifact.title === null ? null : redactor.text(artifact.title),
-    }));
-  }
 }
 
 interface CommandRun extends Left {
@@ -393,7 +308,8 @@ function programOf({ command }: ExecutorConfig): string {
 /** How a worker ends that was asked to, unseen: whatever is left of it is killed. */
 const killed = { exitCode: null, signal: "SIGKILL", usage: null, memory: null } as const;
 
-function endedBeforeStart(reason: EndReason): TaskOutcome {
+function endedBeforeStart(task: TaskStart, { module }: ExecutorConfig, reason: EndReason): TaskOutcome {
   if (reason === "stopped" || reason === "draining") return interrupted(reason);
+  if (module !== null) return timeoutOf(module.path, task.timeoutMs);
   return failed("executor.timeout", "The time was over before the command could be started.");
 }

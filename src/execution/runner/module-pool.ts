@@ -17,7 +17,7 @@ export class ModuleThread {
 
   constructor(path: string) {
     this.path = path;
-    this.worker = new Worker(new URL("./module-thread.ts", import.meta.url), {
+    this.worker = new Worker(new URL("./module-host.mjs", import.meta.url), {
       workerData: { path },
       env: {},
       argv: [],

@@ -1,21 +1,14 @@
-// Modules: one attempt is one call of a bundle's handle(message, context) in a worker thread, with a deadline.
+// Modules in threads: one attempt is one call of a bundle's handle(message, context) in a worker thread, with a deadline.
 //
 // - A module cannot hold up the runtime: it runs beside the event loop, and a call past its deadline is ended
 //   with its thread.
-// - What comes back is JSON of the documented shape, checked whole before any of it counts.
 
-import { realpath } from "node:fs/promises";
 import type { Readable } from "node:stream";
-import { pathToFileURL } from "node:url";
 import type { ModuleConfig } from "../../engine/graph.ts";
-import { isObject, type JsonValue, parseJson } from "../../engine/json.ts";
-import { limits } from "../../engine/limits.ts";
 import type { Clock } from "../../engine/ports.ts";
-import { noActions, type TaskOutcome, type TaskStart, type WorkerActions } from "../../engine/task-port.ts";
-import { isInside, joinInside } from "../../lib/paths.ts";
-import { AttemptOutput, redactActions } from "../output/attempt-output.ts";
-import { type Redactor, Redactors, secretsOfModule } from "../output/redaction.ts";
-import { checkEmit, checkList, listed, oversized, own } from "../output/result.ts";
+import type { TaskOutcome, TaskStart } from "../../engine/task-port.ts";
+import { AttemptOutput } from "../output/attempt-output.ts";
+import { Redactors, secretsOfModule } from "../output/redaction.ts";
 import {
   type AttemptControl,
   type AttemptReport,
@@ -24,20 +17,18 @@ import {
   interrupted,
   type OpenedTask,
 } from "./attempt.ts";
-import { failureOfPayload } from "./command-failure.ts";
 import { ModulePool, type ModuleThread } from "./module-pool.ts";
-import type { ThreadReply, ThreadTask } from "./module-thread.ts";
+import { type CallReply, findModule, type HostReply, outcomeOfReply, timeoutOf } from "./module-reply.ts";
 import type { PayloadOf } from "./paths.ts";
-import { contextOf } from "./worker-contract.ts";
+import { moduleContextOf } from "./worker-contract.ts";
 
 const THREADS_MAX = 4;
-/** All bodies of one result together. */
-const RETURNED_CHARS_MAX = 16 * limits.messageBodyBytesMax;
-const PREVIEW_CHARS = 1_500;
 
 export interface ModuleRunnerOptions {
   readonly clock: Clock;
   readonly payloadOf: PayloadOf;
+  /** Whether nothing runs without a sandbox. */
+  readonly requireSandbox: () => boolean;
   /** Those of the runtime itself, which no worker may show. */
   readonly runtimeSecrets: readonly string[];
 }
@@ -58,7 +49,12 @@ export class ModuleRunner {
     control: AttemptControl,
     report: AttemptReport,
   ): Promise<TaskOutcome> {
-    const found = await this.#find(task, config);
+    if (this.#options.requireSandbox())
+      return failed(
+        "sandbox.required",
+        "SVC_REQUIRE_SANDBOX is true: modules run in processes of their own only.",
+      );
+    const found = await findModule(task, config.module, this.#options.payloadOf);
     if (found.kind === "missing") return failed("module.load_failed", found.reason);
     const { runtimeSecrets } = this.#options;
     const secrets = secretsOfModule(config.config, [...task.secrets, ...runtimeSecrets]);
@@ -73,18 +69,13 @@ export class ModuleRunner {
       if (reply === "ended") {
         await this.#pool.discard(thread);
         if (control.reason !== null && control.reason !== "timeout") return interrupted(control.reason);
-        const seconds = (task.timeoutMs ?? 0) / 1_000;
-        return failed(
-          "module.timeout",
-          `handle() of ${config.module} was ended after ${seconds} s, its timeout.`,
-        );
+        return timeoutOf(config.module, task.timeoutMs);
       }
       if (reply.kind === "returned" || reply.kind === "threw" || reply.kind === "unserialisable") {
         this.#pool.giveBack(thread);
       } else await this.#pool.discard(thread);
-      const outcome = outcomeOf(reply, config, redactor);
-      if (outcome.kind !== "failed") return outcome;
-      return { ...outcome, message: redactor.text(withoutPlaces(outcome.message, found.root)) };
+      const called = { module: config.module, where: "thread", root: found.root, redactor } as const;
+      return outcomeOfReply(reply, called);
     } finally {
       disarm();
       release();
@@ -95,29 +86,6 @@ export class ModuleRunner {
   /** Ends all threads; no attempt may be running. */
   async close(): Promise<void> {
     await this.#pool.close();
-  }
-
-  async #find(task: TaskStart, config: ModuleConfig): Promise<Found> {
-    const payload = await this.#options.payloadOf(task).catch((error: unknown) => {
-      throw failureOfPayload(error);
-    });
-    if (payload === null) {
-      return { kind: "missing", reason: `The module ${config.module} needs a bundle, and the job has none.` };
-    }
-    const named = joinInside(payload, config.module);
-    if (named === null)
-      return { kind: "missing", reason: `The module ${config.module} leaves the payload folder.` };
-    try {
-      const [root, path] = await Promise.all([realpath(payload), realpath(named)]);
-      if (isInside(root, path)) return { kind: "found", root, path };
-      return {
-        kind: "missing",
-        reason: `The module ${config.module} leaves the payload folder through a symlink.`,
-      };
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      return { kind: "missing", reason: `The module ${config.module} is not in the payload (${code}).` };
-    }
   }
 
   /** Waits for a thread; null when the attempt was asked to end before there was one. */
@@ -133,23 +101,6 @@ export class ModuleRunner {
   }
 }
 
-type Found =
-  | { readonly kind: "found"; readonly root: string; readonly path: string }
-  | { readonly kind: "missing"; readonly reason: string };
-
-type CallReply = ThreadReply | { readonly kind: "crashed" | "out_of_memory"; readonly reason: string };
-
-const FRAME_OUTSIDE = /^\s+at .*(?:file:\/\/|node:|[( ]\/)/;
-
-/** Everyone may read a failure: it names the payload's files, and no path of this machine. */
-function withoutPlaces(text: string, root: string): string {
-  const inPayload = text.replaceAll(`${pathToFileURL(root).href}/`, "").replaceAll(`${root}/`, "");
-  return inPayload
-    .split("\n")
-    .filter((line) => !FRAME_OUTSIDE.test(line))
-    .join("\n");
-}
-
 /** Calls handle() in the thread; `ended` when the attempt was asked to end first. */
 function call(
   { worker }: ModuleThread,
@@ -158,22 +109,20 @@ function call(
   control: AttemptControl,
 ): Promise<CallReply | "ended"> {
   return new Promise<CallReply | "ended">((resolve) => {
-    const onMessage = (reply: ThreadReply) => settle(reply);
+    const onMessage = (reply: HostReply) => settle(reply);
     const onError = (error: NodeJS.ErrnoException) => {
       const kind = error.code === "ERR_WORKER_OUT_OF_MEMORY" ? "out_of_memory" : "crashed";
-      settle({ kind, reason: `${error.name}: ${error.message}` });
+      settle({ kind, text: `${error.name}: ${error.message}` });
     };
     const onExit = (code: number) =>
-      settle({ kind: "crashed", reason: `The module ended its thread with exit code ${code}.` });
+      settle({ kind: "crashed", text: `The module ended its thread with exit code ${code}.` });
     const settle = (reply: CallReply | "ended") => {
       worker.off("message", onMessage).off("error", onError).off("exit", onExit);
       resolve(reply);
     };
     worker.on("message", onMessage).on("error", onError).on("exit", onExit);
     control.onEnd(() => settle("ended"));
-    const context = { ...contextOf(task), state: task.agentState, config: config.config };
-    const request: ThreadTask = { message: task.envelope, context };
-    worker.postMessage(request);
+    worker.postMessage({ message: task.envelope, context: moduleContextOf(task, config.config) });
   });
 }
 
@@ -197,67 +146,4 @@ function printInto({ worker }: ModuleThread, output: AttemptOutput, report: Atte
   return () => {
     for (const release of releases) release();
   };
-}
-
-function outcomeOf(reply: CallReply, config: ModuleConfig, redactor: Redactor): TaskOutcome {
-  switch (reply.kind) {
-    case "load_failed":
-      return failed("module.load_failed", `${config.module} could not be loaded: ${reply.reason}`);
-    case "threw":
-      return failed("module.threw", `handle() of ${config.module} threw ${reply.reason}`);
-    case "crashed":
-      return failed("module.threw", `The thread of ${config.module} crashed. ${reply.reason}`);
-    case "out_of_memory":
-      return failed("module.out_of_memory", `The thread of ${config.module} was ended. ${reply.reason}`);
-    case "unserialisable":
-      return invalid(config, `it is no JSON. ${reply.reason}`);
-    case "returned":
-      return outcomeOfReturned(reply.json, config, redactor);
-    default:
-      return reply satisfies never;
-  }
-}
-
-function outcomeOfReturned(json: string, config: ModuleConfig, redactor: Redactor): TaskOutcome {
-  if (json.length > RETURNED_CHARS_MAX) {
-    return failed(
-      "message.body_too_large",
-      `handle() of ${config.module} returned ${json.length} characters of JSON.`,
-    );
-  }
-  const parsed = parseJson(json, limits.jsonDepthMax);
-  if (parsed === null) return invalid(config, "what it returned nests too deep.");
-  const { value } = parsed;
-  if (value === null) return succeeded(noActions);
-  if (!isObject(value)) {
-    return invalid(
-      config,
-      `it must return nothing or an object, not ${redactor.text(json).slice(0, PREVIEW_CHARS)}`,
-    );
-  }
-  const problems: string[] = [];
-  for (const key of Object.keys(value)) {
-    if (!["emit", "state", "complete"].includes(key))
-      problems.push(`"${key}" is unknown; known are emit, state and complete`);
-  }
-  const emits = checkList(value, "emit", limits.workerEmitsMax, checkEmit, problems);
-  if (problems.length > 0) return invalid(config, listed(problems));
-  const actions = {
-    ...noActions,
-    emits,
-    nextState: own(value, "state"),
-    completeRun: own(value, "complete"),
-  };
-  const tooLarge = oversized(actions);
-  return tooLarge === null
-    ? succeeded(redactActions(actions, redactor))
-    : failed("message.body_too_large", tooLarge);
-}
-
-function succeeded(actions: WorkerActions): TaskOutcome {
-  return { kind: "succeeded", actions, command: null, artifacts: [], observation: null satisfies JsonValue };
-}
-
-function invalid(config: ModuleConfig, problem: string): TaskOutcome {
-  return failed("module.invalid_output", `What handle() of ${config.module} returned is wrong: ${problem}`);
 }

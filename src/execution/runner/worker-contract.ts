@@ -10,12 +10,14 @@ import { open, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import type { ExecutorConfig } from "../../engine/graph.ts";
 import { isWithheldVariable } from "../../engine/graph.ts";
+import type { JsonObject } from "../../engine/json.ts";
 import { type Demand, deviceClaims, portsByLabel, portVariable } from "../../engine/resources.ts";
 import type { Lease, TaskStart } from "../../engine/task-port.ts";
 import type { OpenFolder } from "../../lib/open-folder.ts";
 import { isInside, joinInside } from "../../lib/paths.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { valuesOf } from "../process/side-command.ts";
+import { moduleWords } from "./module-process.ts";
 import { preparedFolders } from "./paths.ts";
 import { StagingError } from "./staging.ts";
 import type { VolumeLink } from "./volume-links.ts";
@@ -70,7 +72,7 @@ export async function writeAttemptFiles(task: TaskStart, own: OpenFolder, isSpar
   await write("input.json", JSON.stringify(envelope.body));
   if (typeof envelope.body === "string") await writeText(own.path("body.txt"), envelope.body, NEW_FILE);
   await write("message.json", JSON.stringify(envelope));
-  await write("context.json", JSON.stringify(contextOf(task)));
+  await write("context.json", JSON.stringify(contextIn(task)));
   const responses = task.humanResponses.map((line) => `${line}\n`).join("");
   if (responses !== "" || !isSpare) await write("human-responses.jsonl", responses);
 }
@@ -100,8 +102,18 @@ async function makeNew(folder: string): Promise<void> {
   }
 }
 
-/** What SVC_CONTEXT_FILE holds, and modules get as their second argument. */
-export function contextOf(task: TaskStart) {
+function contextIn(task: TaskStart) {
+  const module = task.config.kind === "executor" ? task.config.module : null;
+  return module === null ? contextOf(task) : moduleContextOf(task, module.config);
+}
+
+/** What modules get as their second argument. @param config the node's own */
+export function moduleContextOf(task: TaskStart, config: JsonObject) {
+  return { ...contextOf(task), state: task.agentState, config };
+}
+
+/** What SVC_CONTEXT_FILE holds. */
+function contextOf(task: TaskStart) {
   const { ref, runId, agentId, workflow } = task;
   return {
     job: {
@@ -226,6 +238,7 @@ export function commandWords(
   task: TaskStart,
   places: WorkerPlaces,
 ): { readonly file: string; readonly args: readonly string[] } {
+  if (config.module !== null) return moduleWords(config, config.module, places);
   const values = placeholders(task, places);
   const fill = (text: string, quote: (value: string) => string) =>
     text.replace(PLACEHOLDER, (whole, name: string) => {
@@ -276,6 +289,8 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
   const { config, task, places, prefixes, runEvents, runtimeEnv, base } = given;
   const passed = config.passEnv.filter((name) => !isWithheldVariable(name));
   const env: Record<string, string> = { ...base, ...valuesOf(passed, runtimeEnv), ...config.environment };
+  // A module is given what it gets as arguments.
+  if (config.module !== null) return env;
   const { files, workdir, runFolder, brought, volumes } = places;
   const contract = {
     INPUT_FILE: files.input,

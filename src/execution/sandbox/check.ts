@@ -18,7 +18,7 @@ export async function checkSandbox(): Promise<Finding> {
       name,
       state: "warn",
       text: `there are none: ${refusal}`,
-      fix: "Only commands that are to run in a sandbox need this: docs/sandbox.md.",
+      fix: "Only commands and modules that are to run in a sandbox need this: docs/sandbox.md.",
     };
   } finally {
     await rm(folder, { recursive: true, force: true });

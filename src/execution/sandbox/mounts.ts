@@ -36,7 +36,7 @@ export const ownSettings: Readonly<Record<string, string>> = {
   "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 };
 
-const readOnly = (from: string, to = from): Words => ["--ro-bind", from, to];
+export const readOnly = (from: string, to = from): Words => ["--ro-bind", from, to];
 const writable = (from: string, to: string): Words => ["--bind", from, to];
 /** A folder that everybody may look into: what bubblewrap makes on the way to a mount is closed to all but its owner. */
 export const folder = (path: string): Words => ["--perms", "0755", "--dir", path];

@@ -8,6 +8,7 @@
 //   /sandbox/resources/<name>  SVC_RESOURCES_DIR
 //   /sandbox/models/<model>    SVC_MODELS_DIR
 //   /sandbox/node              the Node that the runtime runs on
+//   /sandbox/module.mjs        what calls a module
 //   /sandbox/network           what leads to the hosts that its policy allows, if any
 
 import { join, relative } from "node:path";
@@ -24,6 +25,7 @@ export const inside = {
   resources: "/sandbox/resources",
   models: "/sandbox/models",
   node: "/sandbox/node",
+  moduleHost: "/sandbox/module.mjs",
   relay: "/sandbox/network/relay.mjs",
   socket: "/sandbox/network/proxy",
 } as const;

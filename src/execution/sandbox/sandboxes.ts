@@ -15,6 +15,7 @@ import { isInside } from "../../lib/paths.ts";
 import { AttemptFailure, type AttemptReport } from "../runner/attempt.ts";
 import type { Places } from "../runner/attempt-places.ts";
 import { failureOfNetwork, failureOfSandbox } from "../runner/command-failure.ts";
+import { moduleHostFile } from "../runner/module-process.ts";
 import type { WorkerPlaces } from "../runner/worker-contract.ts";
 import {
   type MemoryFile,
@@ -31,6 +32,7 @@ import {
   folder,
   ownSettings,
   policyMounts,
+  readOnly,
   settingsFiles,
   systemMounts,
   type Words,
@@ -40,7 +42,7 @@ import { saysNoNetwork } from "./network/relay-words.ts";
 import type { SandboxNetworks } from "./network/sandbox-networks.ts";
 import { openNetwork } from "./network.ts";
 import { giveTo, userOf } from "./ownership.ts";
-import { placesInside } from "./places.ts";
+import { inside, placesInside } from "./places.ts";
 import { runHere, type StartedInside } from "./run-here.ts";
 import { seccompBytes, seccompProgram } from "./seccomp.ts";
 
@@ -136,6 +138,7 @@ export class Sandboxes {
       ...system,
       ...policyMounts(policy.readOnly, this.#home),
       ...workerMounts(outside, places),
+      ...(config.module === null ? [] : readOnly(moduleHostFile, inside.moduleHost)),
     ];
     const user = tools.setpriv === null ? null : userOf(task.runId);
     if (user !== null) await giveTo(user, outside);

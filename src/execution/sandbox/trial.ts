@@ -74,7 +74,7 @@ export async function tryNode(node: GraphNode, what: "check" | "shell", parts: T
     open.defer(() => places.putAway(outside, null));
     const sandbox = open.use(await new Sandboxes(home, networks).prepare(task, policy, outside, report));
     const words = commandWords(
-      { ...config, command: what === "check" ? ["true"] : ["/bin/sh", "-i"] },
+      { ...config, module: null, command: what === "check" ? ["true"] : ["/bin/sh", "-i"] },
       task,
       sandbox.places,
     );
