@@ -79,9 +79,12 @@ describe("errors", () => {
   });
 
   test('"invalid_parameter 400": the path names the query parameter or header', async () => {
-    const query = await ask(program, "GET", "/runs?status=none&colour=red");
+    const query = await ask(program, "GET", "/runs?page_size=0&colour=red");
     assertProblem(query, 400, "invalid_parameter");
-    assert.deepEqual(pathsOf(query).toSorted(), ["colour", "status"]);
+    assert.deepEqual(pathsOf(query).toSorted(), ["colour", "page_size"]);
+    const status = await ask(program, "GET", "/runs?status=none");
+    assertProblem(status, 400, "invalid_parameter");
+    assert.deepEqual(pathsOf(status), ["status"]);
     const headers = { "idempotency-key": "with blank" };
     const header = await ask(program, "POST", "/jobs", { body: { bundle_id: bundleId }, headers });
     assertProblem(header, 400, "invalid_parameter");

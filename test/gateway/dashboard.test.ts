@@ -28,7 +28,7 @@ test("the page and all its parts come from below its own path, and nothing else 
   assert.match(page.headers.get("content-type") ?? "", /^text\/html/);
   assert.match(page.headers.get("content-security-policy") ?? "", /^default-src 'none'; script-src 'self';/);
   const names = [...page.text.matchAll(/="dashboard\/([^"]+)"/g)].map(([, name]) => String(name));
-  assert.deepEqual(names.sort(), ["page.css", "page.js"]);
+  assert.deepEqual(names.sort(), ["base.css", "page.css", "page.js"]);
   for (const name of names) {
     const part = await ask(program, "GET", `/runs/${runId}/dashboard/${name}`);
     assert.equal(part.status, 200);

@@ -268,7 +268,9 @@ test("a request whose resources cannot be read is refused, and so placed elsewhe
 
 test("what the version before does not tell of a command is nothing", () => {
   const { begun } = started();
-  assert.deepEqual(begun, [{ ref, config: { kind: "executor", demand: null, ports: [], volumes: [] } }]);
+  assert.deepEqual(begun, [
+    { ref, config: { kind: "executor", module: null, demand: null, ports: [], volumes: [] } },
+  ]);
 });
 
 test("slots are granted by the shares that owners tell; one that tells none that can be read has a usual one", () => {
