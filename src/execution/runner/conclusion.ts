@@ -1,26 +1,41 @@
 // What a command that has ended comes to: its outcome, and the files it has left.
 
-import { outputName } from "../../engine/graph.ts";
+import { type DeclaredOutput, type ExecutorConfig, outputName } from "../../engine/graph.ts";
+import type { Clock, EngineLog } from "../../engine/ports.ts";
 import { SANDBOX_WORKSPACE } from "../../engine/sandbox.ts";
-import { type ArtifactRecord, noActions, type TaskOutcome } from "../../engine/task-port.ts";
+import { type ArtifactRecord, noActions, type TaskOutcome, type TaskStart } from "../../engine/task-port.ts";
 import { isEmptyFolder } from "../../lib/files.ts";
 import { collectArtifacts } from "../output/artifacts.ts";
 import { type AttemptOutput, redactActions } from "../output/attempt-output.ts";
 import { logEvent } from "../output/event-stream.ts";
+import type { Redactor } from "../output/redaction.ts";
 import type { NamedOutput } from "../output/result.ts";
-import { AttemptFailure, interrupted } from "./attempt.ts";
+import { AttemptFailure, type AttemptReport, interrupted } from "./attempt.ts";
 import type { Places } from "./attempt-places.ts";
 import { type CommandEnd, failureOfEnd } from "./command-failure.ts";
-import type { Attempt, HostLocalOptions } from "./host-local.ts";
 import { outcomeOfModule } from "./module-process.ts";
+
+/** An attempt whose command has ended. */
+interface Ended {
+  readonly task: TaskStart;
+  readonly config: Pick<ExecutorConfig, "module">;
+  readonly report: AttemptReport;
+  readonly redactor: Redactor;
+}
+
+interface Tools extends Pick<Parameters<typeof collectArtifacts>[0], "home" | "blobs" | "newId"> {
+  readonly clock: Pick<Clock, "nowMs">;
+  readonly declaredOutputs: (jobId: string) => readonly DeclaredOutput[];
+  readonly log: Pick<EngineLog, "warn">;
+}
 
 /** Turns a command that has ended into its outcome: why it ended, what it asked for, what it left. */
 export async function conclude(
-  attempt: Attempt,
+  attempt: Ended,
   places: Places,
   output: AttemptOutput,
   end: CommandEnd,
-  options: HostLocalOptions,
+  options: Tools,
 ): Promise<TaskOutcome> {
   const { redactor } = attempt;
   const { command } = end;
@@ -63,8 +78,8 @@ export async function conclude(
 }
 
 async function collect(
-  { blobs, newId, clock, declaredOutputs, home }: HostLocalOptions,
-  { task, report, redactor }: Attempt,
+  { blobs, newId, clock, declaredOutputs, home }: Tools,
+  { task, report, redactor }: Ended,
   places: Places,
   named: readonly NamedOutput[],
 ): Promise<readonly ArtifactRecord[]> {

@@ -43,10 +43,11 @@ import {
 import { AttemptPlaces, type Left, type Places } from "./attempt-places.ts";
 import { type CommandEnd, failureOfLoss, failureOfLostStart, failureOfSpawn } from "./command-failure.ts";
 import { conclude } from "./conclusion.ts";
+import { startWords } from "./module-process.ts";
 import { findModule, timeoutOf } from "./module-reply.ts";
 import type { PayloadOf } from "./paths.ts";
 import type { Trash } from "./trash.ts";
-import { commandWords, type RunEventsPlace, workerEnvironment } from "./worker-contract.ts";
+import { type RunEventsPlace, workerEnvironment } from "./worker-contract.ts";
 import { WorkerProcess, type WorkerTools } from "./worker-process.ts";
 
 export interface HostLocalOptions {
@@ -255,7 +256,7 @@ export class HostLocalRunner {
     };
     const { trees } = this.#tools;
     const seen = sandbox?.places ?? places;
-    const words = commandWords(config, task, seen);
+    const words = startWords(config, task, seen);
     const base = sandbox === null ? inheritedFrom(runtimeEnv) : sandboxEnvironment;
     const env = workerEnvironment({ config, task, places: seen, prefixes, runEvents, runtimeEnv, base });
     const mark = trees.newMark();

@@ -9,7 +9,7 @@ import { open } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ExecutorConfig, ModuleCall } from "../../engine/graph.ts";
-import type { CommandResult, TaskOutcome } from "../../engine/task-port.ts";
+import type { CommandResult, TaskOutcome, TaskStart } from "../../engine/task-port.ts";
 import { keptAmounts } from "../sandbox/config.ts";
 import { inside } from "../sandbox/places.ts";
 import { failed } from "./attempt.ts";
@@ -23,7 +23,7 @@ import {
   RETURNED_CHARS_MAX,
   timeoutOf,
 } from "./module-reply.ts";
-import type { WorkerPlaces } from "./worker-contract.ts";
+import { commandWords, type WorkerPlaces } from "./worker-contract.ts";
 
 /** The program's file on the machine. */
 export const moduleHostFile = fileURLToPath(new URL("./module-host.mjs", import.meta.url));
@@ -36,8 +36,11 @@ const REPLY_FILE = "reply";
 const KIND_CHARS_MAX = 20;
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
 
-/** The words that call a module, as its places have it. */
-export function moduleWords(config: ExecutorConfig, module: ModuleCall, places: WorkerPlaces) {
+/** The program to start and its arguments: those of the command, or those that call the module. */
+export const startWords = (config: ExecutorConfig, task: TaskStart, places: WorkerPlaces) =>
+  config.module === null ? commandWords(config, task, places) : moduleWords(config, config.module, places);
+
+function moduleWords(config: ExecutorConfig, module: ModuleCall, places: WorkerPlaces) {
   const memoryBytes = keptAmounts(config)?.memoryBytes || HEAP_MB * MiB;
   const { node, workspace, files } = places;
   return {

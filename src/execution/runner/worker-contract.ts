@@ -17,7 +17,6 @@ import type { OpenFolder } from "../../lib/open-folder.ts";
 import { isInside, joinInside } from "../../lib/paths.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { valuesOf } from "../process/side-command.ts";
-import { moduleWords } from "./module-process.ts";
 import { preparedFolders } from "./paths.ts";
 import { StagingError } from "./staging.ts";
 import type { VolumeLink } from "./volume-links.ts";
@@ -238,7 +237,6 @@ export function commandWords(
   task: TaskStart,
   places: WorkerPlaces,
 ): { readonly file: string; readonly args: readonly string[] } {
-  if (config.module !== null) return moduleWords(config, config.module, places);
   const values = placeholders(task, places);
   const fill = (text: string, quote: (value: string) => string) =>
     text.replace(PLACEHOLDER, (whole, name: string) => {

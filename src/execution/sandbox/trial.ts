@@ -11,8 +11,9 @@ import { removeTree } from "../../lib/remove-tree.ts";
 import { FifoSupply } from "../process/pipes.ts";
 import { AttemptFailure, type AttemptReport } from "../runner/attempt.ts";
 import { AttemptPlaces } from "../runner/attempt-places.ts";
+import { startWords } from "../runner/module-process.ts";
 import { Trash } from "../runner/trash.ts";
-import { commandWords, workerEnvironment } from "../runner/worker-contract.ts";
+import { workerEnvironment } from "../runner/worker-contract.ts";
 import { Volumes } from "../volumes.ts";
 import { isSandboxed, withPolicy } from "./config.ts";
 import { NO_NETWORK_EXIT } from "./network/relay-words.ts";
@@ -73,7 +74,7 @@ export async function tryNode(node: GraphNode, what: "check" | "shell", parts: T
     const outside = await places.prepare(task, policy, report);
     open.defer(() => places.putAway(outside, null));
     const sandbox = open.use(await new Sandboxes(home, networks).prepare(task, policy, outside, report));
-    const words = commandWords(
+    const words = startWords(
       { ...config, module: null, command: what === "check" ? ["true"] : ["/bin/sh", "-i"] },
       task,
       sandbox.places,
