@@ -15,7 +15,7 @@ export const console: CommandGroup = {
     }),
     command({
       usage: "console share <run-id>",
-      summary: "Print a link that shows one run to whoever has it, and nothing else.",
+      summary: "Print a link that shows one run to everybody who has it, and nothing else.",
       options: [option("--days N", "How long it is good. Default: 7."), ...remote],
       load: withServer(async () => (await import("./console.ts")).share),
     }),

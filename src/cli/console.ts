@@ -23,7 +23,7 @@ export async function share(call: ServerCall): Promise<number> {
   const runId = idOf(call, "run");
   const days = daysOf(call.text("days"));
   const made = await call.client.sessions.create({ kind: "share", run_id: runId, days });
-  const note = `Whoever has it may see this run until ${made.expires_at}. \`troupe console end ${made.session_id}\` ends it.`;
+  const note = `Everybody who has it may see this run until ${made.expires_at}. \`troupe console end ${made.session_id}\` ends it.`;
   return printLink(call, made, note);
 }
 

@@ -2,7 +2,7 @@
 //
 // - Nothing is said while it runs, so nothing can be forged, interrupted or held up: the process reads its message from the
 //   attempt's files, and leaves a reply in one, which is read once no process is left.
-// - The reply is the module's, whoever wrote it, and counts for no more than what handle() may return.
+// - The reply is the module's, also if something that it has started wrote it, and counts for no more than what handle() may return.
 
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";

@@ -14,8 +14,8 @@ export type Access =
   | { readonly kind: "refused"; readonly problem: Problem };
 
 export const ANONYMOUS = "anonymous";
-/** The principal of every configured token. */
-const TOKEN_HOLDER = "token";
+/** The principal of every configured token, and of who has signed in with one. */
+export const TOKEN_HOLDER = "token";
 
 /** The parts of a request that are checked. */
 export interface Asking extends AskedOfRun {

@@ -8,6 +8,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { SessionRecord } from "../../security/session-records.ts";
 import type { Sessions, Shown } from "../../security/sessions.ts";
+import { TOKEN_HOLDER } from "./auth.ts";
 import { isLoopbackHost, isUnsafe } from "./origin-policy.ts";
 import { pathOf } from "./path-of.ts";
 import { Problem } from "./problem.ts";
@@ -90,4 +91,4 @@ export function mayReach({ runId }: SessionRecord, { method = "", url = "" }: As
 }
 
 const principalOf = ({ runId, openedBy }: SessionRecord): string =>
-  runId === null ? "token" : `share:${openedBy}`;
+  runId === null ? TOKEN_HOLDER : `share:${openedBy}`;

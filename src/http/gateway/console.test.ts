@@ -45,6 +45,8 @@ test("a file is compressed for who takes it, and sent once", async () => {
   const compressed = await get(url, { "accept-encoding": "gzip, br" });
   assert.equal(compressed.headers["content-encoding"], "gzip");
   assert.equal(gunzipSync(compressed.rawPayload).toString(), plain.body);
+  // A strong tag is of these very bytes.
+  assert.notEqual(compressed.headers.etag, plain.headers.etag);
   const again = await get(url, { "if-none-match": String(plain.headers.etag) });
   assert.deepEqual([again.statusCode, again.body], [304, ""]);
 });
@@ -64,7 +66,7 @@ for (const name of [
 test("SVC_CONSOLE=false serves none of it, and leads browsers to the documentation", async () => {
   const without = serverWith({ SVC_CONSOLE: "false" });
   const headers = { host: "localhost", accept: "text/html" };
-  for (const url of ["/console", "/console/runs", "/console/assets/console/main.js"]) {
+  for (const url of ["/console", "/console/runs", "/console/assets/console/main.js", "/console/session"]) {
     assert.equal((await without.inject({ url, headers })).statusCode, 404, url);
   }
   assert.equal((await without.inject({ url: "/", headers })).headers.location, "/docs");

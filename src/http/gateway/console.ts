@@ -7,7 +7,8 @@
 
 import { readdir, readFile } from "node:fs/promises";
 import { extname } from "node:path";
-import { gzipSync } from "node:zlib";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { madeOnce } from "../../lib/async.ts";
 import served from "../../web/dashboard/served.json" with { type: "json" };
@@ -62,12 +63,14 @@ async function readAssets(): Promise<Assets> {
   const texts = new Map<string, string>();
   for (const name of names) texts.set(name, await readFile(new URL(name, WEB), "utf8"));
   texts.set(PAGE, withPreloads(texts));
-  return new Map([...texts].map(([name, text]) => [name, assetOf(name, text)]));
+  const assets = [...texts].map(async ([name, text]) => [name, await assetOf(name, text)] as const);
+  return new Map(await Promise.all(assets));
 }
 
-function assetOf(name: string, text: string): Asset {
-  const plain = contentOf(contentTypes[extname(name)] ?? "application/octet-stream", text);
-  return { plain, compressed: { ...plain, body: gzipSync(text, { level: 9 }) } };
+async function assetOf(name: string, text: string): Promise<Asset> {
+  const type = contentTypes[extname(name)] ?? "application/octet-stream";
+  const compressed = await promisify(gzip)(text, { level: 9 });
+  return { plain: contentOf(type, text), compressed: contentOf(type, compressed) };
 }
 
 /** The page asks for all scripts of the first view at once, instead of one after the other as they import each other. */

@@ -66,11 +66,13 @@ export function gatewayServer(given: GatewayParts, logger: Logger): FastifyInsta
   describeRoutes(app, version);
   docsRoutes(app);
   frontPageRoute(app, version, config.console);
-  if (config.console) consoleRoutes(app);
   jsonSchemaRoutes(app);
   const parts = { ...given, httpCounts, bundleBytesMax: config.bundleBytesMax };
   app.register(async (api) => addResources(api, parts), { prefix: "/api/v1" });
-  app.register(async (root) => sessions.consoleRoutes(root, { ...parts, apiTokens: config.apiTokens }));
+  if (config.console) {
+    consoleRoutes(app);
+    app.register(async (root) => sessions.consoleRoutes(root, { ...parts, apiTokens: config.apiTokens }));
+  }
   // In a scope of its own: only these routes take bodies as they are.
   app.register(async (hooks) => webhookRequests.gatewayRoutes(hooks, parts));
   return app;

@@ -29,7 +29,7 @@ const SessionSchema = Type.Object(
     session_id: Type.String({ examples: ["session_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
     kind: Type.OneOf(
       KINDS,
-      "session: a browser that has signed in. link: signs a browser in, once. share: shows one run to whoever has it.",
+      "session: a browser that has signed in. link: signs a browser in, once. share: shows one run to everybody who has it.",
     ),
     run_id: Type.Nullable(Type.String("The one run that it shows; null: everything.")),
     opened_by: Type.Nullable(Type.String("The share that opened the session.")),
@@ -157,7 +157,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       operationId: "createSession",
       summary: "Make a link",
       description:
-        "A link signs a browser in to the console, once, within a minute. A share shows one run to whoever has it, and nothing else: reading alone.",
+        "A link signs a browser in to the console, once, within a minute. A share shows one run to everybody who has it, for reading alone.",
       headers: idempotencyKeyHeader,
       body: NewSessionBody,
       answers: { 201: SessionSchema },
@@ -326,7 +326,7 @@ const notFound = (sessionId: string) =>
 
 const OLD_LINK =
   "The link was used before, or is older than a minute. Get another one with `troupe console`.";
-const OLD_SHARE = "The link to this run is good no more. Ask whoever gave it to you for another one.";
+const OLD_SHARE = "The link to this run is good no more. Ask the person who gave it to you for another one.";
 
 const refused = (detail: string) => new Problem("unauthorized", detail);
 

@@ -87,7 +87,7 @@ function Both({ told: [a, b] }) {
     <section class="card" aria-labelledby="first-heading"><h2 id="first-heading">Where they first differ</h2><${Divergence} a=${a} b=${b} /></section>
     <section class="card" aria-labelledby="given-heading"><h2 id="given-heading">What they were given</h2>
       <${Diff} before=${{ inputs: a.run.inputs, config_overrides: a.run.config_overrides }} after=${{ inputs: b.run.inputs, config_overrides: b.run.config_overrides }} names=${names} same="The same inputs and the same changes of the configuration." /></section>
-    <section class="card" aria-labelledby="results-heading"><h2 id="results-heading">What came of them</h2>
+    <section class="card" aria-labelledby="results-heading"><h2 id="results-heading">Their results</h2>
       <${Diff} before=${a.run.result} after=${b.run.result} names=${names} same="The same result." /></section>
     <section class="card rows" aria-labelledby="by-agent-heading"><h2 id="by-agent-heading">Agents</h2><table>
       <thead><tr><th scope="col">Agent</th><th scope="col">${names[0]}</th><th scope="col">${names[1]}</th></tr></thead>

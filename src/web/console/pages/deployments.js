@@ -4,11 +4,12 @@
 import { post } from "../api.js";
 import { html } from "../html.js";
 import { Action } from "../parts/dialog.js";
+import { Choice, Filters } from "../parts/filters.js";
 import { More, useList, useResource } from "../parts/list.js";
 import { Bar, Empty, Facts, Pill, Problem, shown } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
 import { Time } from "../parts/time.js";
-import { parameter, setQuery, to } from "../router.js";
+import { parameter, to } from "../router.js";
 
 const statuses = ["pending", "running", "paused", "awaiting_promotion", "succeeded", "failed", "rolled_back"];
 /** @type {Readonly<Record<string, string>>} */
@@ -26,13 +27,9 @@ function List() {
   const status = parameter("status");
   const list = useList("/deployments", { status }, ["deployments"]);
   return html`<${Screen} title="Deployments">
-    <form class="filters" aria-label="Which deployments are shown" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
-      <div><label for="deployment-status">Status</label>
-        <select id="deployment-status" value=${status} onChange=${(/** @type {any} */ event) => setQuery({ status: event.target.value })}>
-          <option value="">Any</option>
-          ${statuses.map((one) => html`<option key=${one} value=${one}>${wordsOf(one)}</option>`)}
-        </select></div>
-    </form>
+    <${Filters} label="Which deployments are shown">
+      <${Choice} name="status" label="Status" values=${statuses.map((one) => [one, wordsOf(one)])} />
+    </${Filters}>
     ${list.error !== null && html`<${Problem} error=${list.error} retry=${list.again} />`}
     ${list.items?.length === 0 && html`<${Empty}>${status ? "No deployment has this status." : html`No deployment yet. Make one with <code>troupe deploy</code>.`}</${Empty}>`}
     ${

@@ -3,13 +3,14 @@
 
 import { plural } from "../../dashboard/format.js";
 import { patch } from "../api.js";
-import { html, signal, useEffect, useMemo, useRef } from "../html.js";
+import { html, signal, useEffect, useMemo } from "../html.js";
 import { Action } from "../parts/dialog.js";
+import { Choice, Chosen, Filters, Search } from "../parts/filters.js";
 import { More, useList } from "../parts/list.js";
 import { Bar, Empty, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
 import { Elapsed, Time } from "../parts/time.js";
-import { parameter, setQuery, to } from "../router.js";
+import { parameter, to } from "../router.js";
 
 const statuses = ["pending", "queued", "running", "paused", "completed", "failed", "cancelled"];
 
@@ -21,7 +22,6 @@ const ages = new Map([
   ["24h", [24 * HOUR_MS, "The last 24 hours"]],
   ["7d", [7 * 24 * HOUR_MS, "The last 7 days"]],
 ]);
-const TYPED_MS = 250;
 
 /** The ids of the runs that are ticked. */
 const ticked = signal(/** @type {ReadonlySet<string>} */ (new Set()));
@@ -47,58 +47,21 @@ export function Page() {
     ticked.value = new Set();
   }, [JSON.stringify(query)]);
   return html`<${Screen} title="Runs">
-    <${Filters} first=${list.items?.[0]} />
+    <${Filters} label="Which runs are shown">
+      <${Search} name="q" label="Name or id" />
+      <${Choice} name="status" label="Status" values=${statuses} />
+      <${Choice} name="trigger" label="Trigger" values=${triggers} />
+      <${Choice} name="since" label="Since" any="Ever" values=${[...ages].map(([age, [, words]]) => [age, words])} />
+      <${Chosen} name="job" label="Job" text=${list.items?.[0]?.job_name} />
+      <${Chosen} name="blueprint" label="Blueprint" />
+      <${Chosen} name="rerun_of" label="Repeats of" />
+    </${Filters}>
     ${list.error !== null && html`<${Problem} error=${list.error} retry=${list.again} />`}
     <${Bulk} runs=${list.items ?? []} again=${list.again} />
     ${list.items?.length === 0 && html`<${Empty}>${Object.values(query).some(Boolean) ? "No run passes these filters." : html`No run yet. Start one with <code>troupe run</code>.`}</${Empty}>`}
     ${list.items !== null && list.items.length > 0 && html`<${Table} runs=${list.items} />`}
     <${More} list=${list} />
   </${Screen}>`;
-}
-
-/** What can only be chosen elsewhere, by its parameter. */
-const linked = [
-  ["job", "Job"],
-  ["blueprint", "Blueprint"],
-  ["rerun_of", "Repeats of"],
-];
-
-/** @param {{ first: any }} properties one of the runs that pass */
-function Filters({ first }) {
-  const typed = useRef(/** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined));
-  const choose = (/** @type {string} */ name) => (/** @type {any} */ event) =>
-    setQuery({ [name]: event.target.value });
-  const type = (/** @type {any} */ event) => {
-    clearTimeout(typed.current);
-    typed.current = setTimeout(() => setQuery({ q: event.target.value }, { replace: true }), TYPED_MS);
-  };
-  return html`<form class="filters" aria-label="Which runs are shown" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
-    <div class="wide"><label for="run-text">Name or id</label><input id="run-text" type="search" autocomplete="off" spellcheck=${false} value=${parameter("q")} onInput=${type} /></div>
-    <div><label for="run-status">Status</label>
-      <select id="run-status" value=${parameter("status")} onChange=${choose("status")}>
-        <option value="">Any</option>
-        ${statuses.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}
-      </select></div>
-    <div><label for="run-trigger">Trigger</label>
-      <select id="run-trigger" value=${parameter("trigger")} onChange=${choose("trigger")}>
-        <option value="">Any</option>
-        ${triggers.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}
-      </select></div>
-    <div><label for="run-since">Since</label>
-      <select id="run-since" value=${parameter("since")} onChange=${choose("since")}>
-        <option value="">Ever</option>
-        ${[...ages].map(([age, [, name]]) => html`<option key=${age} value=${age}>${name}</option>`)}
-      </select></div>
-    ${linked.map(([name = "", label]) => {
-      const value = parameter(name);
-      const text = name === "job" ? (first?.job_name ?? value) : value;
-      return (
-        value !== "" &&
-        html`<p key=${name} class="chip"><span dir="auto">${label}: ${shown(text, 60)}</span>
-          <button type="button" class="flat" onClick=${() => setQuery({ [name]: "" })}>Show all</button></p>`
-      );
-    })}
-  </form>`;
 }
 
 /** @param {{ runs: any[], again: () => void }} properties */

@@ -1,14 +1,15 @@
 // @ts-check
-// Schedules: when they start runs next, what came of the last time, and what can be done with one.
+// Schedules: when they start runs next, what the last time has started, and what can be done with one.
 
 import { post, request } from "../api.js";
 import { html } from "../html.js";
 import { Action } from "../parts/dialog.js";
+import { Choice, Filters } from "../parts/filters.js";
 import { More, useList, useResource } from "../parts/list.js";
 import { Empty, Facts, Json, Pill, Problem, shown } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
 import { Time, zoneName } from "../parts/time.js";
-import { go, parameter, setQuery, to } from "../router.js";
+import { go, parameter, to } from "../router.js";
 
 const statuses = ["active", "paused", "completed", "failed"];
 const kinds = ["cron", "delayed", "event"];
@@ -23,10 +24,10 @@ function List() {
   const query = { status: parameter("status"), kind: parameter("kind") };
   const list = useList("/schedules", query, ["schedules"]);
   return html`<${Screen} title="Schedules">
-    <form class="filters" aria-label="Which schedules are shown" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+    <${Filters} label="Which schedules are shown">
       <${Choice} name="status" label="Status" values=${statuses} />
       <${Choice} name="kind" label="Kind" values=${kinds} />
-    </form>
+    </${Filters}>
     ${list.error !== null && html`<${Problem} error=${list.error} retry=${list.again} />`}
     ${list.items?.length === 0 && html`<${Empty}>${query.status || query.kind ? "No schedule passes these filters." : html`No schedule yet. Make one with <code>troupe schedules create</code>.`}</${Empty}>`}
     ${
@@ -41,13 +42,6 @@ function List() {
     <${More} list=${list} />
   </${Screen}>`;
 }
-
-/** @param {{ name: string, label: string, values: readonly string[] }} properties */
-const Choice = ({ name, label, values }) => html`<div><label for=${`schedule-${name}`}>${label}</label>
-  <select id=${`schedule-${name}`} value=${parameter(name)} onChange=${(/** @type {any} */ event) => setQuery({ [name]: event.target.value })}>
-    <option value="">Any</option>
-    ${values.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}
-  </select></div>`;
 
 /** @param {{ schedule: any }} properties */
 function Row({ schedule }) {

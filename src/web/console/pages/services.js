@@ -4,6 +4,7 @@
 import { post } from "../api.js";
 import { html } from "../html.js";
 import { Action } from "../parts/dialog.js";
+import { Choice, Chosen, Filters } from "../parts/filters.js";
 import { More, useList } from "../parts/list.js";
 import { Empty, Pill, Problem, shown } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
@@ -21,29 +22,17 @@ export function Page() {
   };
   const isFiltered = Object.values(query).some(Boolean);
   return html`<${Screen} title="Services" actions=${html`<${Action} label="Check all now" act=${check} />`}>
-    <form class="filters" aria-label="Which services are shown" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
-      <div><label for="service-status">Status</label>
-        <select id="service-status" value=${query.status} onChange=${(/** @type {any} */ event) => setQuery({ status: event.target.value })}>
-          <option value="">Any</option>
-          ${statuses.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}
-        </select></div>
-      ${query.tag !== "" && html`<${Chosen} name="Tag" value=${query.tag} parameter="tag" />`}
-      ${query.run_id !== "" && html`<${Chosen} name="Run" value=${query.run_id} parameter="run" />`}
-    </form>
+    <${Filters} label="Which services are shown">
+      <${Choice} name="status" label="Status" values=${statuses} />
+      <${Chosen} name="tag" label="Tag" />
+      <${Chosen} name="run" label="Run" />
+    </${Filters}>
     ${list.error !== null && html`<${Problem} error=${list.error} retry=${list.again} />`}
     ${list.items?.length === 0 && html`<${Empty}>${isFiltered ? "No service passes these filters." : "No open run offers a service."}</${Empty}>`}
     ${list.items !== null && list.items.length > 0 && html`<${Table} services=${list.items} />`}
     <${More} list=${list} />
   </${Screen}>`;
 }
-
-/** @param {{ name: string, value: string, parameter: string }} properties */
-const Chosen = ({
-  name,
-  value,
-  parameter: which,
-}) => html`<p class="chip"><span dir="auto">${name}: ${shown(value, 60)}</span>
-  <button type="button" class="flat" onClick=${() => setQuery({ [which]: "" })}>All</button></p>`;
 
 /** @param {{ services: any[] }} properties */
 const Table = ({ services }) => html`<div class="card rows"><table>

@@ -5,17 +5,18 @@ import { timeOfDay } from "../../dashboard/format.js";
 import { followStream } from "../../dashboard/run-stream.mjs";
 import { get, urlOf } from "../api.js";
 import { html, useEffect, useRef, useState } from "../html.js";
+import { Choice, Filters, Search } from "../parts/filters.js";
 import { Empty, Problem, shown } from "../parts/pieces.js";
-import { parameter, setQuery } from "../router.js";
+import { parameter } from "../router.js";
 import { keyHeaders } from "../session.js";
 
 const PAGE_SIZE = 200;
 const KEPT_MAX = 5_000;
 const NEAR_PX = 24;
-const TYPED_MS = 250;
+const AGENTS_MAX = 1_000;
 
+/** @type {[string, string][]} */
 const levels = [
-  ["", "Everything"],
   ["info", "Info and above"],
   ["warn", "Warnings and errors"],
   ["error", "Errors"],
@@ -30,33 +31,19 @@ export function Tab({ source }) {
     agent_id: parameter("agent"),
     stream: parameter("stream"),
   };
+  const agents = [...source.model.agents.keys()].slice(0, AGENTS_MAX);
+  const { agent_id: agent } = filter;
+  const choices = agent === "" || agents.includes(agent) ? agents : [agent, ...agents];
   return html`<section class="card" aria-labelledby="logs-heading">
-    <${Filters} agents=${[...source.model.agents.keys()]} />
+    <h2 id="logs-heading">Logs</h2>
+    <${Filters} label="Which lines are shown">
+      <${Search} name="text" label="Contains" />
+      <${Choice} name="level" label="Level" any="Everything" values=${levels} />
+      <${Choice} name="stream" label="Stream" any="All streams" values=${streams} />
+      <${Choice} name="agent" label="Agent" any="All agents" values=${choices} />
+    </${Filters}>
     <${Lines} key=${JSON.stringify(filter)} id=${source.id} filter=${filter} />
   </section>`;
-}
-
-/** @param {{ agents: string[] }} properties */
-function Filters({ agents }) {
-  const typed = useRef(/** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined));
-  const choose = (/** @type {string} */ name) => (/** @type {any} */ event) =>
-    setQuery({ [name]: event.target.value });
-  const type = (/** @type {any} */ event) => {
-    clearTimeout(typed.current);
-    typed.current = setTimeout(() => setQuery({ text: event.target.value }, { replace: true }), TYPED_MS);
-  };
-  const agent = parameter("agent");
-  const choices = agent === "" || agents.includes(agent) ? agents : [agent, ...agents];
-  return html`<h2 id="logs-heading">Logs</h2>
-  <form class="filters" aria-label="Which lines are shown" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
-    <div class="wide"><label for="log-text">Contains</label><input id="log-text" type="search" autocomplete="off" spellcheck=${false} value=${parameter("text")} onInput=${type} /></div>
-    <div><label for="log-level">Level</label><select id="log-level" value=${parameter("level")} onChange=${choose("level")}>
-      ${levels.map(([value, name]) => html`<option key=${value} value=${value}>${name}</option>`)}</select></div>
-    <div><label for="log-stream">Stream</label><select id="log-stream" value=${parameter("stream")} onChange=${choose("stream")}>
-      <option value="">All streams</option>${streams.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></div>
-    <div><label for="log-agent">Agent</label><select id="log-agent" value=${agent} onChange=${choose("agent")}>
-      <option value="">All agents</option>${choices.slice(0, 1_000).map((one) => html`<option key=${one} value=${one}>${shown(one, 80)}</option>`)}</select></div>
-  </form>`;
 }
 
 /** @param {{ id: string, filter: Record<string, string> }} properties */

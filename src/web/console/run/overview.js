@@ -1,5 +1,5 @@
 // @ts-check
-// What a reader must know first: why the run failed, what waits for a person, what came of it, and with which inputs.
+// What a reader must know first: why the run failed, what waits for a person, its results, and its inputs.
 
 import { isObject, textOf } from "../../dashboard/event.js";
 import { html } from "../html.js";
@@ -57,7 +57,7 @@ function Questions({ source }) {
   const path = `/runs/${encodeURIComponent(source.id)}/human`;
   const asked = [...source.model.requests.keys()].join(" ");
   const list = useList(path, { status: "pending" }, [], asked);
-  // The record counts them before any list says so.
+  // The record counts them before any list has them.
   if (pending === 0 || list.items === null || list.items.length === 0) return null;
   return html`<section class="card people" aria-labelledby="people-heading"><h2 id="people-heading">Waiting for a person</h2>
     <ul class="plain questions">${list.items.map((request) => html`<li key=${request.request_id}><${Question} request=${request} answered=${list.again} /></li>`)}</ul>
