@@ -121,6 +121,7 @@ function announce(call: Call, config: Config, served: Served): void {
   terminal.print(`${terminal.paint("bold", "Troupe")} ${version}`);
   if (gatewayUrl !== null) {
     terminal.print(`  gateway      ${gatewayUrl}`);
+    if (config.console) terminal.print(`  console      ${new URL("/console", gatewayUrl).href}`);
     terminal.print(`  API docs     ${new URL("/docs", gatewayUrl).href}`);
   }
   const asks = config.runtimeApiTokens.length > 0 ? " (asks for its token)" : "";

@@ -328,6 +328,24 @@ describe("the console of a gateway with a token", { skip: noChromium }, () => {
       await page.goto(closed.url);
       await heading(page, "Home");
       await page.context().close();
+      // A share shows its run, and nothing that its reader may not do.
+      const authorization = `Bearer ${token}`;
+      const { run_id: runId } = await call(
+        closed,
+        "POST",
+        "/blueprints/document-digest/runs",
+        {},
+        { authorization },
+      );
+      const share = { kind: "share", run_id: runId };
+      const { path: shared } = await call(closed, "POST", "/sessions", share, { authorization });
+      const guest = await openPage(browser, `${closed.url}${shared}`);
+      await guest.page.getByRole("link", { name: "Logs" }).waitFor();
+      for (const name of ["Runs", "Run again", "Compare", "API"])
+        assert.equal(await guest.page.getByRole("link", { name, exact: true }).count(), 0, name);
+      assert.equal(await guest.page.getByRole("button", { name: /Cancel|Pause/ }).count(), 0);
+      assert.deepEqual(guest.complaints, []);
+      await guest.page.context().close();
     } finally {
       await closed.stop();
     }

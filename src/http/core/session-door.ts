@@ -70,7 +70,10 @@ export async function admitSession(
     );
   }
   if (!mayReach(found.session, { method, url })) {
-    return new Problem("forbidden", `This link shows the run ${found.session.runId} alone. ${SIGN_IN}`);
+    return new Problem(
+      "forbidden",
+      `This link shows the run ${found.session.runId} alone. Sign out in /console, then sign in with the token.`,
+    );
   }
   return principalOf(found.session);
 }

@@ -6,7 +6,7 @@ import { Keys } from "./keys.js";
 import { pages } from "./page-list.js";
 import { Problem } from "./parts/pieces.js";
 import { matched, place, to } from "./router.js";
-import { session, signInShown, signOut } from "./session.js";
+import { isGuest, session, signInShown, signOut } from "./session.js";
 import { SignIn } from "./sign-in.js";
 import { nextTheme, theme } from "./theme.js";
 
@@ -25,7 +25,7 @@ function Rail() {
   useEffect(() => {
     isDrawerOpen.value = false;
   }, [path]);
-  const groups = pages.filter(({ name }) => name !== undefined);
+  const groups = isGuest() ? [] : pages.filter(({ name }) => name !== undefined);
   return html`<header class="rail" data-open=${isDrawerOpen.value ? "" : undefined}>
     <div class="rail-top">
       <a class="brand" href=${to([])}><img src="/console/assets/console/icon.svg" alt="" width="24" height="24" />Troupe</a>
@@ -38,7 +38,7 @@ function Rail() {
         return html`<li key=${pattern}><a href=${href} aria-current=${isHere ? "page" : undefined}>${name}</a></li>`;
       })}</ul>
       <ul class="plain aside">
-        <li><a href="/docs">API</a></li>
+        ${!isGuest() && html`<li><a href="/docs">API</a></li>`}
         <li><button type="button" class="flat" onClick=${nextTheme}>Theme: ${theme.value}</button></li>
         ${session.value.needs_token && session.value.signed_in && html`<li><button type="button" class="flat" onClick=${() => void signOut()}>Sign out</button></li>`}
       </ul>

@@ -13,6 +13,8 @@ const SESSION = "/console/session";
 const open = { needs_token: false, signed_in: true, run_id: null };
 
 export const session = signal(open);
+/** Whether the reader came by a share: there is one run to read, and nothing to change. */
+export const isGuest = () => session.value.run_id !== null;
 /** Whether the sign-in view is over the page. */
 export const signInShown = signal(false);
 

@@ -57,10 +57,10 @@ export function Problem({ error, retry }) {
 /** @param {{ children?: unknown }} properties */
 export const Empty = ({ children }) => html`<p class="empty">${children}</p>`;
 
-/** Names and values. @param {{ items: [string, unknown][] }} properties what is null, undefined or "" is left out */
+/** Names and values. @param {{ items: [string, unknown][] }} properties what is null, undefined, false or "" is left out */
 export const Facts = ({ items }) =>
   html`<dl class="facts">${items
-    .filter(([, value]) => value !== null && value !== undefined && value !== "")
+    .filter(([, value]) => value !== null && value !== undefined && value !== false && value !== "")
     .map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd dir="auto">${value}</dd></div>`)}</dl>`;
 
 /** JSON to read. @param {{ value: unknown, label: string }} properties */

@@ -9,6 +9,7 @@ import { announce, Bar, Copy, Facts, Pill, Problem, shown, stateOf } from "../pa
 import { Screen } from "../parts/screen.js";
 import { Elapsed, Time } from "../parts/time.js";
 import { to } from "../router.js";
+import { isGuest } from "../session.js";
 import { RunSource } from "./run-source.js";
 
 /** @type {readonly { tab: string, name: string, load: () => Promise<{ Tab: any }> }[]} */
@@ -53,11 +54,13 @@ export function Page({ id, tab = "overview" }) {
   return html`<${Screen} title=${title} heading=${html`<${Naming} run=${run} source=${source} />`} actions=${html`<${Actions} run=${run} again=${() => source.again()} />`}>
     <${Head} source=${source} />
     <div class="split">
-      <nav class="tabs" aria-label="Views of the run"><ul class="plain">${tabs.map(
-        (one) => html`<li key=${one.tab}>
+      <nav class="tabs" aria-label="Views of the run"><ul class="plain">${tabs
+        .filter((one) => one.tab !== "rerun" || !isGuest())
+        .map(
+          (one) => html`<li key=${one.tab}>
         <a href=${to(one.tab === "overview" ? ["runs", id] : ["runs", id, one.tab])} aria-current=${one.tab === tab ? "page" : undefined}>${one.name}</a>
       </li>`,
-      )}</ul></nav>
+        )}</ul></nav>
       <div class="tab"><${Opened} key=${tab} tab=${tab} source=${source} /></div>
     </div>
   </${Screen}>`;
@@ -80,11 +83,12 @@ function Head({ source }) {
       [
         "Repeats",
         run.rerun_of &&
+          !isGuest() &&
           html`<a href=${to(["compare"], { a: run.rerun_of, b: run.run_id })}>Compare with what it repeats</a>`,
       ],
       ["Priority", run.priority],
       ["Trace", html`<code>${run.trace_id}</code>`],
-      ["Job", html`<a href=${to(["jobs", run.job_id])}>Its job</a>`],
+      ["Job", !isGuest() && html`<a href=${to(["jobs", run.job_id])}>Its job</a>`],
     ]} />
     <div class="meter"><${Bar} value=${percent} total=${100} label="Agents that are done" state=${run.status} /><p class="muted number">${done} of ${total} agents done</p></div>
     ${run.status_reason && run.status !== "failed" && html`<p class="muted" dir="auto">${shown(run.status_reason, 400)}</p>`}
@@ -98,13 +102,15 @@ function Actions({ run, again }) {
     await patch(`/runs/${encodeURIComponent(run.run_id)}`, { desired_state: desired });
     await again();
   };
+  const copy = html`<${Copy} text=${() => location.href}>Copy link</${Copy}>`;
+  if (isGuest()) return copy;
   return html`
     ${isOpen && run.status !== "paused" && html`<${Action} label="Pause" act=${control("paused")} />`}
     ${run.status === "paused" && html`<${Action} label="Resume" act=${control("running")} />`}
     ${isOpen && html`<${Action} label="Cancel" danger act=${control("cancelled")} question="Cancelling ends what the run does. It cannot be undone, and what it has done outside stays." />`}
     <a class="button" href=${to(["runs", run.run_id, "rerun"])}>Run again</a>
     <a class="button" href=${to(["compare"], { a: run.run_id })}>Compare</a>
-    <${Copy} text=${() => location.href}>Copy link</${Copy}>`;
+    ${copy}`;
 }
 
 /** @param {{ tab: string, source: RunSource }} properties */
