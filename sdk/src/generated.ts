@@ -2573,7 +2573,7 @@ export type Session = {
 
   /**
    * session: a browser that has signed in. link: signs a browser in, once. share: shows one run to
-   * whoever has it.
+   * everybody who has it.
    */
   readonly kind: "session" | "link" | "share";
 
@@ -3491,8 +3491,8 @@ export interface Operations {
   /**
    * Make a link (POST /api/v1/sessions)
    *
-   * A link signs a browser in to the console, once, within a minute. A share shows one run to whoever
-   * has it, and nothing else: reading alone.
+   * A link signs a browser in to the console, once, within a minute. A share shows one run to everybody
+   * who has it, for reading alone.
    */
   readonly createSession: { readonly request: { readonly body: NewSession }; readonly answer: Session };
 
