@@ -2,24 +2,25 @@
 // a start is that. Libraries are in them too, with their licences beside.
 
 import { writeFileSync } from "node:fs";
-import { readFile } from "node:fs/promises";
-import { join, relative } from "node:path";
-import { build } from "esbuild";
+import { dirname, join, relative } from "node:path";
+import { type PluginContext, rolldown } from "rolldown";
 import { licencesOf } from "./licences.ts";
 
 /** Beside the bundle: the licences of all libraries whose code is in it. */
 export const LICENCES_FILE = "THIRD-PARTY-LICENSES";
 
-/** By which libraries that are no ES modules load modules of Node. */
-const REQUIRE = `import { createRequire as requireFrom } from "node:module";const require = requireFrom(import.meta.url);`;
-
 /**
  * What Fastify loads for servers that speak HTTP/2 or TLS themselves, which the program's never do. Both bring all of TLS along: 3 MB.
  */
 const UNUSED = /^node:http[s2]$/;
+const EMPTY = "\0empty";
 
-/** An error that nobody caught is printed with the line that it comes from. */
-const LINE_CHARS_MAX = 200;
+/** What `troupe up` loads whatever its settings, beside the command itself. */
+const SERVER = ["cli/serve.js", "app/app.js", "http/gateway/server.js"];
+/** What the commands that call a gateway have in common. */
+const CLIENT = ["cli/session.js", "cli/connection.js"];
+/** The only other command that needs most of the server. */
+const NEEDS_SERVER = "cli/rotate-secrets.js";
 
 /**
  * Bundles the program, and writes the licences of what is in it.
@@ -31,40 +32,87 @@ const LINE_CHARS_MAX = 200;
  * @throws Error when the licence of a library is not known
  */
 export async function bundle(main: string, into: string): Promise<void> {
-  const { metafile } = await build({
-    entryPoints: [main],
-    outdir: into,
-    bundle: true,
-    splitting: true,
-    format: "esm",
+  let chunkOf: ((id: string) => string | null) | null = null;
+  const bundled = await rolldown({
+    input: main,
     platform: "node",
-    target: "node26",
-    entryNames: "[name]",
-    chunkNames: "[hash]",
-    // Names stay, for the sake of stack traces. Comments take memory, twice as much where one has a letter beyond Latin-1.
-    minifyWhitespace: true,
-    lineLimit: LINE_CHARS_MAX,
-    legalComments: "none",
-    banner: { js: REQUIRE },
-    logLevel: "warning",
-    metafile: true,
+    preserveEntrySignatures: false,
+    logLevel: "warn",
+    checks: { ineffectiveDynamicImport: false },
     plugins: [
       {
         name: "troupe",
-        setup({ onLoad, onResolve }) {
-          onResolve({ filter: UNUSED }, ({ importer, path }) =>
-            importer.includes("/node_modules/fastify/") ? { path, namespace: "unused" } : null,
-          );
-          onLoad({ filter: UNUSED, namespace: "unused" }, () => ({ contents: "" }));
-          onLoad({ filter: /\.m?js$/ }, async ({ path }) => {
-            if (path.includes("/node_modules/")) return null;
-            const text = await readFile(path, "utf8");
-            const address = `new URL(${JSON.stringify(relative(into, path))}, import.meta.url).href`;
-            return { contents: text.replaceAll("import.meta.url", address), loader: "js" };
-          });
+        resolveId: (path, importer) =>
+          UNUSED.test(path) && importer?.includes("/node_modules/fastify/") ? EMPTY : null,
+        load: (id) => (id === EMPTY ? "" : null),
+        transform(code, id) {
+          if (id.includes("/node_modules/") || !code.includes("import.meta.url")) return null;
+          const address = `new URL(${JSON.stringify(relative(into, id))}, import.meta.url).href`;
+          return code.replaceAll("import.meta.url", address);
         },
+        // A letter beyond Latin-1 makes a chunk's text take twice the memory.
+        renderChunk: (code) =>
+          code.replace(
+            /[\u0100-\uffff]/g,
+            (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+          ),
       },
     ],
   });
-  writeFileSync(join(into, LICENCES_FILE), licencesOf(Object.keys(metafile.inputs)));
+  const { output } = await bundled.write({
+    dir: into,
+    format: "esm",
+    entryFileNames: "[name].js",
+    chunkFileNames: "[hash].js",
+    // Names and lines stay, for the sake of stack traces: an error that nobody caught is printed with its line.
+    comments: false,
+    codeSplitting: {
+      includeDependenciesRecursively: false,
+      groups: [
+        {
+          debugName: "what is loaded together",
+          name: (id, context) => {
+            chunkOf ??= chunksOf(main, (of) => context.getModuleInfo(of));
+            return chunkOf(id);
+          },
+        },
+      ],
+    },
+  });
+  const files = output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : []));
+  writeFileSync(join(into, LICENCES_FILE), licencesOf(files));
+}
+
+/**
+ * Without it, a module that several commands share is in a chunk with those only that just the same commands share, and a
+ * start loads a hundred chunks.
+ *
+ * @returns names the chunk of a module, or gives null where the bundler is to choose
+ */
+function chunksOf(main: string, infoOf: PluginContext["getModuleInfo"]): (id: string) => string | null {
+  const here = dirname(main);
+  const loadedWith = (names: readonly string[]) => {
+    const loaded = new Set<string>();
+    const add = (id: string) => {
+      if (loaded.has(id)) return;
+      loaded.add(id);
+      infoOf(id)?.importedIds.forEach(add);
+    };
+    for (const name of names) add(join(here, name));
+    return loaded;
+  };
+  const shell = loadedWith([relative(here, main)]);
+  const commands = [...shell].flatMap((id) => infoOf(id)?.dynamicallyImportedIds ?? []);
+  const own = new Set([...SERVER, NEEDS_SERVER].map((name) => join(here, name)));
+  const others = loadedWith(commands.filter((id) => !own.has(id)).map((id) => relative(here, id)));
+  const server = loadedWith(SERVER);
+  const client = loadedWith(CLIENT);
+  return (id) => {
+    // It waits for what it starts, which could not load anything from a chunk that has not come to its end.
+    if (id === main) return null;
+    if (shell.has(id)) return "shell";
+    if (!server.has(id)) return null;
+    if (client.has(id)) return "common";
+    return others.has(id) ? null : "server";
+  };
 }
