@@ -30,7 +30,7 @@ const files = globSync(
   .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
   // The longest ones first, so that none of them is what is left in the end.
   .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
-/** One more than there are cores: many tests wait, for a process to end or for a time to be over. */
+/** More than there are cores: many tests wait, for a process to end or for a time to be over. */
 const FILES_AT_ONCE = availableParallelism() + 2;
 /** A test that hangs fails, instead of holding up everybody. */
 const TEST_MS_MAX = values.long ? 1_800_000 : 480_000;
@@ -60,7 +60,7 @@ process.exit(status);
 
 function rank(file: string): number {
   if (LONGEST.test(file)) return 0;
-  return file.startsWith("test/integration/") ? 1 : 2;
+  return /^test\/(?:integration|simulation|cluster|browser)\//.test(file) ? 1 : 2;
 }
 
 /** Runs the files in the order given, which `node --test` would not keep. @returns the exit code */

@@ -17,7 +17,7 @@ import { Load } from "./load.ts";
 const NODES = Number(process.env.NODES ?? 3);
 const ROUNDS = Number(process.env.ROUNDS ?? sized(3, 50));
 /** At the start, and in each round. */
-const [RUNS_FIRST, RUNS_MORE] = sized([16, 6], [200, 6]);
+const [RUNS_FIRST, RUNS_MORE] = sized([8, 4], [200, 6]);
 const RUNS = RUNS_FIRST + ROUNDS * RUNS_MORE;
 /** The shortest that there is. */
 const LEASE_SECONDS = 10;

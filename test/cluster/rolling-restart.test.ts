@@ -12,7 +12,7 @@ import { Load } from "./load.ts";
 
 const NODES = Number(process.env.NODES ?? 3);
 const TURNS = sized(1, 5);
-const RUNS_PER_RESTART = sized(8, 20);
+const RUNS_PER_RESTART = sized(4, 20);
 
 const skip = !seesProcesses && "it needs /proc";
 

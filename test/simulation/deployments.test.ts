@@ -6,7 +6,7 @@ import { sized } from "../support/long.ts";
 import { runDeploymentSeed } from "./deployments.ts";
 import { Counts, deploymentKinds } from "./kinds.ts";
 
-const SEEDS = sized(30, 2_000);
+const SEEDS = sized(20, 2_000);
 
 test(`${SEEDS} seeds of crashes, bad versions and dying instances lose no instance and no rollout`, async () => {
   const counts = new Counts();

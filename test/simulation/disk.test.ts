@@ -6,7 +6,7 @@ import { sized } from "../support/long.ts";
 import { Counts, diskKinds } from "./kinds.ts";
 import { runSeed } from "./scenario.ts";
 
-const SEEDS = sized(40, 400);
+const SEEDS = sized(25, 400);
 
 test(`what ${SEEDS} seeds of power cuts leave of the store is what was acknowledged`, async () => {
   const counts = new Counts();

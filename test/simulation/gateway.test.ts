@@ -6,7 +6,7 @@ import { sized } from "../support/long.ts";
 import { runGatewaySeed } from "./gateway-scenario.ts";
 import { Counts, gatewayKinds } from "./kinds.ts";
 
-const SEEDS = sized(60, 600);
+const SEEDS = sized(40, 600);
 
 test(`${SEEDS} seeds of crashes, failing stores and impatient clients break no promise of the gateway`, async () => {
   const counts = new Counts();

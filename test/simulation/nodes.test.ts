@@ -6,7 +6,7 @@ import { sized } from "../support/long.ts";
 import { Counts, clusterKinds } from "./kinds.ts";
 import { nodesOf, runSeed } from "./scenario.ts";
 
-const SEEDS = sized(250, 5_000);
+const SEEDS = sized(150, 5_000);
 
 test(`${SEEDS} seeds of nodes that die, stop and lose their database lose no work, and never do it twice at once`, async () => {
   const counts = new Counts();

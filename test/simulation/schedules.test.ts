@@ -6,7 +6,7 @@ import { sized } from "../support/long.ts";
 import { Counts, scheduleKinds } from "./kinds.ts";
 import { runScheduleSeed } from "./schedules.ts";
 
-const SEEDS = sized(200, 3_000);
+const SEEDS = sized(120, 3_000);
 
 test(`${SEEDS} seeds of crashes, outages and jumping clocks start one run for each due time`, async () => {
   const counts = new Counts();
