@@ -46,6 +46,9 @@ export interface NodeParts {
   readonly log: EngineLog;
 }
 
+/** How often a node that is drained for its end looks for others. */
+const LOOK_MS = 1_000;
+
 /** What a node tells the gateway of its program. */
 export interface GatewayOfNode {
   /** Another program was lost, or this one has another name. */
@@ -204,15 +207,16 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
       await Promise.all([membership.start(), watch.start()]);
     },
     /**
-     * Has the jobs leave before the program ends, if another node takes them. Attempts that run have some time for it.
+     * Has the jobs leave before the program ends, while another node takes them. Attempts that run have some time for it.
      */
     async drain(seconds: number): Promise<void> {
       // Without a lease there is nothing to give away, and the row may be another program's.
       if (seconds === 0 || membership.leftMs === 0) return;
       const deadlineMs = seconds * 1_000;
+      const hasReadyOthers = async () =>
+        (await records.present()).some((other) => other.nodeId !== nodeId && isReady(other));
       try {
-        const others = (await records.present()).filter((other) => other.nodeId !== nodeId);
-        if (!others.some(isReady)) return;
+        if (!(await hasReadyOthers())) return;
         await membership.order({ kind: "drain", withinMs: deadlineMs, servicesLast: true });
       } catch (error) {
         log.warn(
@@ -221,18 +225,14 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
         );
         return;
       }
-      let cancel = () => {};
-      const isLate = new Promise<void>((resolve) => {
-        cancel = systemClock.after(deadlineMs + END_MS_MAX, resolve);
-      });
+      const over = new AbortController();
       // Behind the jobs those attempts that run for others.
-      await Promise.race([
-        isLate,
-        engine()
-          .drained()
-          .then(() => runner.ended()),
-      ]);
-      cancel();
+      const drained = engine()
+        .drained()
+        .then(() => runner.ended());
+      const late = waited(deadlineMs + END_MS_MAX, over.signal);
+      await Promise.race([drained, late, untilAlone(hasReadyOthers, over.signal)]);
+      over.abort();
     },
     /** To be called when nothing runs here any more: other nodes may take over at once what is left. */
     async leave(): Promise<void> {
@@ -243,4 +243,21 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
       tasks.host.undrain();
     },
   };
+}
+
+/** Resolves after a time; never if `signal` is aborted before. */
+function waited(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const cancel = systemClock.after(ms, resolve);
+    signal.addEventListener("abort", cancel, { once: true });
+  });
+}
+
+/** Resolves when no other node is ready any more: all of them are stopped, and none would take a job. */
+async function untilAlone(hasReadyOthers: () => Promise<boolean>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    await waited(LOOK_MS, signal);
+    // A database that does not answer says nothing about the others.
+    if (!(await hasReadyOthers().catch(() => true))) return;
+  }
 }

@@ -23,7 +23,8 @@ let nodes: Nodes<Name>;
 const ids = {} as Record<Name, string>;
 
 before(async () => {
-  const env = () => ({ SVC_DRAIN_SECONDS: "20" });
+  // Longer than a test waits for the end of a program.
+  const env = () => ({ SVC_DRAIN_SECONDS: "300" });
   [gates, nodes] = await Promise.all([makeGates(), Nodes.start(["a", "b"], { filesAreShared: true, env })]);
   for (const name of ["a", "b"] as const) {
     const { node_id } = JSON.parse(
@@ -166,5 +167,19 @@ describe("a node", () => {
     const events = await completed("a", runId);
     assert.ok(!events.some(({ type }) => type === "executor_interrupted"));
     assert.equal((await drainOf("a", "b")).state, "left");
+  });
+
+  test("that is stopped with all others waits for none of them", async () => {
+    await nodes.start("b");
+    await until("b is ready", async () => (await drainOf("a", "b")).state === "ready");
+    const [ofA, ofB] = [await running("a", "with-a"), await running("b", "with-b")];
+    const exits = await Promise.all([node("a").stop(), node("b").stop()]);
+    assert.deepEqual(exits, Array(2).fill({ code: 0, signal: null }));
+    await Promise.all([nodes.start("a"), nodes.start("b")]);
+    for (const { runId, open } of [ofA, ofB]) {
+      await open(0);
+      await open(1);
+      await completed("a", runId);
+    }
   });
 });

@@ -139,6 +139,13 @@ export const drainMutations: readonly Mutation[] = [
       "this.#renewLater(clock.steadyMs() - this.#times.renewEveryMs + this.#retryMs);",
     ],
   ]),
+  ...of("src/app/node.ts", "test/integration/node-drain.test.ts", [
+    [
+      "nodes that are all stopped wait for each other",
+      "if (!(await hasReadyOthers().catch(() => true))) return;",
+      "await hasReadyOthers().catch(() => true);",
+    ],
+  ]),
   ...of("src/store/postgres/nodes.ts", rows, [
     [
       "maintenance ends with the program",
