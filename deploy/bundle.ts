@@ -50,12 +50,11 @@ export async function bundle(main: string, into: string): Promise<void> {
           const address = `new URL(${JSON.stringify(relative(into, id))}, import.meta.url).href`;
           return code.replaceAll("import.meta.url", address);
         },
-        // A letter beyond Latin-1 makes a chunk's text take twice the memory.
-        renderChunk: (code) =>
-          code.replace(
-            /[\u0100-\uffff]/g,
-            (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
-          ),
+        // A letter beyond ASCII makes a chunk take twice the memory.
+        generateBundle(_options, files) {
+          for (const file of Object.values(files))
+            if (file.type === "chunk") file.code = file.code.replace(/[\u0080-\uffff]/g, escaped);
+        },
       },
     ],
   });
@@ -82,6 +81,8 @@ export async function bundle(main: string, into: string): Promise<void> {
   const files = output.flatMap((file) => (file.type === "chunk" ? file.moduleIds : []));
   writeFileSync(join(into, LICENCES_FILE), licencesOf(files));
 }
+
+const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 /**
  * Without it, a module that several commands share is in a chunk with those only that just the same commands share, and a
