@@ -237,6 +237,31 @@ describe("following several channels", () => {
   });
 });
 
+test("lists are followed behind the last id that came, with an event or without", async (t) => {
+  const change = '{"topic":"runs","id":"run_1","changes":null}';
+  const { client, requests } = await serving(
+    t,
+    stream("id: p-1\nevent: reset\ndata: {}\n\n"),
+    stream(`id: p-2\nevent: change\ndata: ${change}\n\nid: p-7\n\n`),
+    stream("id: q-0\nevent: reset\ndata: {}\n\n", "open"),
+  );
+  const seen: unknown[] = [];
+  for await (const one of client.system.follow({ topics: ["runs", "human"], after: "p-0" })) {
+    seen.push(one);
+    if (seen.length === 3) break;
+  }
+  assert.deepEqual(seen, [
+    { event_id: "p-1", type: "reset" },
+    { event_id: "p-2", type: "change", topic: "runs", id: "run_1", changes: null },
+    { event_id: "q-0", type: "reset" },
+  ]);
+  assert.equal(requests[0]?.url, "/api/v1/stream?topics=runs%2Chuman");
+  assert.deepEqual(
+    requests.map(({ headers }) => headers["last-event-id"]),
+    ["p-0", "p-1", "p-7"],
+  );
+});
+
 /** Numbers from 0 to 1, the same for the same seed (mulberry32). */
 function seeded(seed: number): () => number {
   let state = seed;

@@ -32,14 +32,16 @@ export interface FollowOptions {
 }
 
 export interface Followed<Event> {
-  /** Opens the stream of the events after `lastId`; the first time with the client's usual retries. */
-  readonly open: (lastId: number, isFirst: boolean) => Promise<Response>;
+  /** Opens the stream of the events after `lastId`, or of all when it is empty; the first time with the client's usual retries. */
+  readonly open: (lastId: string, isFirst: boolean) => Promise<Response>;
   /** Whether no id is left out between two events. */
   readonly isGapless: boolean;
+  /** Whether it has no terminal event; its ids are opaque, and come without an event, too. */
+  readonly isEndless?: boolean;
   /** The types of the events that nothing follows; those of a run when absent. */
   readonly terminalTypes?: ReadonlySet<string>;
   /** Makes an event of a frame's data and id. */
-  readonly read: (data: unknown, id: number) => Event;
+  readonly read: (data: unknown, id: string, type: string) => Event;
   readonly timing: Timing;
   readonly signal: AbortSignal | undefined;
 }
@@ -51,9 +53,9 @@ export interface Followed<Event> {
  */
 export async function* followEvents<Event>(
   followed: Followed<Event>,
-  after: number,
+  after: string,
 ): AsyncGenerator<Event, undefined> {
-  const { open, timing, signal, terminalTypes = terminalEventTypes } = followed;
+  const { open, timing, signal, isEndless = false, terminalTypes = terminalEventTypes } = followed;
   const watch = <T>(reading: Promise<T>) => within(SILENCE_MS, reading, timing);
   let lastId = after;
   let isFirst = true;
@@ -66,16 +68,21 @@ export async function* followEvents<Event>(
       if (response.body === null) return;
       for await (const event of readBlocks(chunksOf(response.body, watch))) {
         signal?.throwIfAborted();
-        if (event.data === null) return;
-        const id = Number(event.id);
+        const { id } = event;
+        if (event.data === null) {
+          if (!isEndless) return;
+          lastId = id;
+          continue;
+        }
         // An old event again, or one without an id, is nothing new.
-        if (!(id > lastId)) continue;
-        if (followed.isGapless && id !== lastId + 1) throw new Error(`event ${lastId + 1} is missing`);
-        const data = followed.read(JSON.parse(event.data), id);
+        if (!isEndless && !(Number(id) > Number(lastId))) continue;
+        const nextId = Number(lastId) + 1;
+        if (followed.isGapless && Number(id) !== nextId) throw new Error(`event ${nextId} is missing`);
+        const data = followed.read(JSON.parse(event.data), id, event.type);
         lastId = id;
         fruitless = 0;
         yield data;
-        if (terminalTypes.has(event.type)) return;
+        if (!isEndless && terminalTypes.has(event.type)) return;
       }
     } catch (error) {
       signal?.throwIfAborted();

@@ -5134,6 +5134,34 @@ export interface Operations {
   };
 
   /**
+   * Follow the lists (GET /api/v1/stream)
+   *
+   * Server-sent events for pages that show lists, of all nodes. A `change` is {topic, id, changes}: what
+   * the record is now, and never a backlog of what it was; of one record there are ten a second at most.
+   * Of `runs`, changes is the run without inputs, config_overrides, result and links; null: it is gone.
+   * Of `operations`, the operation. Of `human`, `dead-letters` and `services`, {run_id, status}:
+   * pending, answered or timed_out; open or retried; registered, passing, critical or deregistered. Of
+   * `deployments`, {}: read it again. A `reset` comes first on a new stream, and when so much has
+   * changed, or has been missed, that it is not told one by one: read the lists again, everything behind
+   * it follows. Ids are this gateway's own, and resumable for ten minutes: an id that is too old, or of
+   * another process, is answered with one `reset`.
+   */
+  readonly streamLists: {
+    readonly request: {
+      readonly query?:
+        | {
+            /**
+             * Of these, separated by commas: runs, human, dead-letters, services, operations, deployments. All of
+             * them without it.
+             */
+            readonly topics?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: Response;
+  };
+
+  /**
    * Follow an operation (GET /api/v1/operations/{operation_id}/events/stream)
    *
    * Server-sent events: operation_pending, operation_running, operation_progress, then
@@ -5880,6 +5908,7 @@ export const operations = {
     answer: "events",
     takesKey: false,
   },
+  streamLists: { method: "GET", path: "/api/v1/stream", body: "none", answer: "events", takesKey: false },
   streamOperationEvents: {
     method: "GET",
     path: "/api/v1/operations/{operation_id}/events/stream",

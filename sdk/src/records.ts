@@ -157,6 +157,22 @@ export interface OperationEvent {
   readonly payload: Operation["progress"] & Partial<Pick<Operation, "result" | "error">>;
 }
 
+/** A list whose changes can be followed. */
+export type ListTopic = "runs" | "human" | "dead-letters" | "services" | "operations" | "deployments";
+
+/** Something that has changed in the gateway's lists. */
+export type ListEvent =
+  | { readonly event_id: string; readonly type: "reset" }
+  | {
+      readonly event_id: string;
+      readonly type: "change";
+      readonly topic: ListTopic;
+      /** Of the record. */
+      readonly id: string;
+      /** What the record is now; null: it is gone. */
+      readonly changes: Readonly<Record<string, unknown>> | null;
+    };
+
 /** A session of a browser, or a link that opens one. */
 export type Session = ItemOf<"listSessions">;
 export type SessionsQuery = QueryOf<"listSessions">;

@@ -228,7 +228,7 @@ export class TroupeRuntime {
   follow(jobId: string, options: FollowOptions = {}): AsyncGenerator<RuntimeEvent, undefined> {
     return this.#transport.follow(operations.streamEvents, { path: { job_id: jobId } }, options, {
       isGapless: true,
-      read: (data, id) => ({ ...(data as RuntimeEvent), id }),
+      read: (data, id) => ({ ...(data as RuntimeEvent), id: Number(id) }),
     });
   }
 

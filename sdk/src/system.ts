@@ -1,5 +1,6 @@
 // The gateway itself, its runtime, its nodes.
 
+import { operations } from "./generated.ts";
 import { type Pages, pagesOf } from "./pages.ts";
 import type {
   AddedNode,
@@ -12,6 +13,8 @@ import type {
   JoinCluster,
   LeaveCluster,
   LimitsInput,
+  ListEvent,
+  ListTopic,
   Metrics,
   Node,
   NodeDrain,
@@ -52,6 +55,31 @@ export class SystemResource {
   /** Checks the machine, and tells how to fix what is wrong. */
   doctor(options: CallOptions = {}): Promise<Doctor> {
     return this.#transport.value("getRuntimeDoctor", {}, options);
+  }
+
+  /**
+   * Yields what changes in the gateway's lists: a `change` has a record as it is now, a `reset` means that the lists have to be
+   * read again, and comes first. It never ends by itself; a lost connection is reopened behind the last event.
+   *
+   * @param options.topics all of them when absent
+   * @param options.after the id of the last event that you have processed, to continue from there within ten minutes
+   * @throws TroupeProblem; TroupeUnreachable
+   *
+   * @example for await (const event of client.system.follow({ topics: ["runs"] })) console.log(event.type);
+   */
+  follow({
+    topics,
+    ...options
+  }: CallOptions & {
+    readonly topics?: readonly ListTopic[];
+    readonly after?: string | undefined;
+  } = {}): AsyncGenerator<ListEvent, undefined> {
+    const request = { query: { topics: topics?.join(",") } };
+    return this.#transport.follow(operations.streamLists, request, options, {
+      isGapless: false,
+      isEndless: true,
+      read: (data, id, type) => ({ event_id: id, type, ...(data as object) }) as ListEvent,
+    });
   }
 
   summary(options: CallOptions = {}): Promise<SystemSummary> {

@@ -8,7 +8,7 @@
 // - The token goes to the gateway's own origin and nowhere else.
 
 import { isObject, readRetryAfter, reasonOf, TroupeProblem, TroupeUnreachable } from "./errors.ts";
-import { type Followed, type FollowOptions, followEvents } from "./follow.ts";
+import { type Followed, followEvents } from "./follow.ts";
 import { type OperationShape, type Operations, operations } from "./generated.ts";
 import { backoffMs, realTiming, type Timing } from "./timing.ts";
 
@@ -198,17 +198,20 @@ export class Transport {
   follow<Event>(
     shape: OperationShape,
     request: LooseRequest,
-    { after = 0, ...options }: FollowOptions,
-    stream: Pick<Followed<Event>, "isGapless" | "terminalTypes" | "read">,
+    { after = 0, ...options }: CallOptions & { readonly after?: string | number | undefined },
+    stream: Pick<Followed<Event>, "isGapless" | "isEndless" | "terminalTypes" | "read">,
   ): AsyncGenerator<Event, undefined> {
-    const open = (lastId: number, isFirst: boolean) =>
+    const open = (lastId: string, isFirst: boolean) =>
       this.open(shape, request, {
         ...options,
-        ...(lastId > 0 && { headers: { "last-event-id": String(lastId) } }),
+        ...(lastId !== "" && { headers: { "last-event-id": lastId } }),
         ...(!isFirst && { repeat: "never" }),
       });
     const { timing } = this.settings;
-    return followEvents({ open, timing, signal: this.signalOf(options), ...stream }, after);
+    return followEvents(
+      { open, timing, signal: this.signalOf(options), ...stream },
+      after === 0 ? "" : String(after),
+    );
   }
 
   /** Opens what a link of an answer points to. */

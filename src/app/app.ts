@@ -3,12 +3,15 @@
 
 import { type DestinationStream, type Logger, pino } from "pino";
 import { makeRedactor } from "../execution/output/redaction.ts";
+import { ListStreams } from "../http/core/list-streams.ts";
 import { EventStreams } from "../http/core/sse.ts";
+import { realThread } from "../http/core/sse-pacer.ts";
+import { listChanges } from "../http/resources/list-changes.ts";
 import { Waits } from "../http/resources/waits.ts";
 import { programVersion } from "../lib/version.ts";
 import { readTelemetry } from "../observability/traces/settings.ts";
 import { Capacity } from "../resources/capacity.ts";
-import { systemClock } from "./clock.ts";
+import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { type Core, openCore, type StartOptions } from "./core.ts";
 import { openGateway } from "./gateway.ts";
@@ -76,7 +79,7 @@ export async function startProgram(
   const ending = Promise.withResolvers<ProgramEnd>();
   const end = (reason: string) => ending.resolve({ reason, again: null });
   const core = await openCore(config, options, { log, end }, undo);
-  const { engine, runner, cleanup } = core;
+  const { engine, runner, cleanup, operationRecords } = core;
   const env = surroundings.env ?? process.env;
   await exportTraces(core, env, undo);
   const again = (between: () => Promise<void>) =>
@@ -113,8 +116,16 @@ export async function startProgram(
   if (ended > 0) log.warn({ processes: ended }, "killed orphaned worker processes of a previous start");
 
   const streams = new EventStreams({ feed: core.feed, stopping: stopping.signal, log });
-  const metrics = openMetrics(core, gateway, { streams, waits, nodes }, undo);
-  const serving = { servers, streams, waits, nodes, capacity, metrics, stopping: stopping.signal };
+  const lists = new ListStreams({
+    notes: core.node?.notes(core.changeNotes) ?? core.changeNotes,
+    read: (notes) => listChanges({ ...gateway, operationRecords, nowMs: systemClock.nowMs }, notes),
+    processId: systemRandomness.id().slice(-8),
+    stopping: stopping.signal,
+    log,
+    thread: realThread,
+  });
+  const metrics = openMetrics(core, gateway, { streams, lists, waits, nodes }, undo);
+  const serving = { servers, streams, lists, waits, nodes, capacity, metrics, stopping: stopping.signal };
   await core.resources.start();
   await core.node?.join({
     programLost: () => gateway.programLost(),

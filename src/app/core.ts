@@ -30,6 +30,7 @@ import { RuntimeMeter } from "../observability/metrics/runtime-meter.ts";
 import { alone, type Ownership } from "../operations/ownership.ts";
 import { effectiveOf } from "../resources/limits.ts";
 import { Resources } from "../resources/resources.ts";
+import { ChangeNotes } from "../runs/change-notes.ts";
 import { Cleanup } from "../runs/cleanup.ts";
 import { DeadLetters } from "../runs/dead-letters.ts";
 import { EventFeed } from "../runs/feed.ts";
@@ -245,7 +246,9 @@ export async function openCore(
     clock: systemClock,
     log: engineLog,
   });
-  const gatewayRecords = sqlGatewayRecords(store.database, systemClock.soon, node?.nodeId);
+  const changeNotes = new ChangeNotes(feed);
+  const { runsWritten } = changeNotes;
+  const gatewayRecords = sqlGatewayRecords(store.database, systemClock.soon, node?.nodeId, runsWritten);
   const operationRecords = sqlOperationRecords(store.database);
   const doorParts = {
     engine,
@@ -254,6 +257,7 @@ export async function openCore(
     jobs: records,
     gatewayRecords,
     operationRecords,
+    changeNotes,
   };
   const portRecords = sqlPortRecords(store.database, node?.nodeId);
   const webUiPorts = new WebUiPorts({
@@ -283,7 +287,10 @@ export async function openCore(
   const control = door?.control ?? engine;
   const reconcileOwn: ReconcileNode = async (asked, fix) =>
     asked === nodeId ? reconciler.reconcile(fix) : null;
-  const retentionRecords = { ...sqlRetentionRecords(database), ...garbageOf(opened, node, files) };
+  const retentionRecords = {
+    ...sqlRetentionRecords(database, runsWritten),
+    ...garbageOf(opened, node, files),
+  };
   const cleanup = new Cleanup({
     records,
     retention: retentionRecords,
@@ -365,6 +372,7 @@ export async function openCore(
     retention,
     store,
     gatewayRecords,
+    changeNotes,
     operationRecords,
     ownNode,
     machine,

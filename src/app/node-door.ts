@@ -23,6 +23,7 @@ import type { GatewayRecords } from "../launch/records.ts";
 import { historyOfUnlaunched } from "../launch/run-ends.ts";
 import { programVersion } from "../lib/version.ts";
 import type { OperationRecords } from "../operations/records.ts";
+import type { NoteSource } from "../runs/change-notes.ts";
 import type { EventFeed } from "../runs/feed.ts";
 import type { EventPage, JobRecords } from "../runs/job-records.ts";
 import type { ServiceRegistry } from "../services/registry.ts";
@@ -41,6 +42,7 @@ export interface NodeDoorParts {
   readonly jobs: JobRecords;
   readonly gatewayRecords: GatewayRecords;
   readonly operationRecords: OperationRecords;
+  readonly changeNotes: NoteSource;
   readonly serviceRegistry: ServiceRegistry;
   readonly services: Services;
   /** Null when all nodes share a store of files. */
@@ -101,6 +103,8 @@ export async function openNodeDoor(
     feed,
     host,
     services: serviceRegistry,
+    notes: parts.changeNotes,
+    clock: systemClock,
     welcomes: parts.welcomes,
     bytes: parts.files?.source ?? null,
   });

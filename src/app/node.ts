@@ -2,6 +2,7 @@
 // other. Loaded only where there can be other nodes: it brings gRPC and all of TLS along.
 
 import type { OwnNode } from "../cluster/cluster-nodes.ts";
+import { ClusterNotes } from "../cluster/cluster-notes.ts";
 import { Membership, NodeRemoved, NodeTaken, type Work } from "../cluster/membership.ts";
 import { nodeNames } from "../cluster/node-names.ts";
 import { NodeWatch } from "../cluster/node-watch.ts";
@@ -18,6 +19,7 @@ import type { EngineLog } from "../engine/ports.ts";
 import type { PoolSlots } from "../execution/pools.ts";
 import type { LocalTaskRunner } from "../execution/task-runner.ts";
 import type { Ownership } from "../operations/ownership.ts";
+import type { NoteSource } from "../runs/change-notes.ts";
 import type { NodeIdentity } from "../store/node-identity.ts";
 import type { SharedByNodes } from "../store/store.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
@@ -157,6 +159,9 @@ export async function openNode(config: Config, parts: NodeParts, undo: AsyncDisp
     names: nodeNames(ownNode, (other) => watch.nameOf(other)),
     tasks,
     launches,
+    /** What changes in lists on all nodes. @param here on this one */
+    notes: (here: NoteSource): NoteSource =>
+      new ClusterNotes({ own: here, nodes: reads, owner, peers, clock: systemClock }),
     /**
      * Listens for the other nodes.
      *

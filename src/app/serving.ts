@@ -6,6 +6,7 @@ import type { ClusterNodes } from "../cluster/cluster-nodes.ts";
 import { ownNodeName } from "../cluster/node-names.ts";
 import { answerWhenDurable } from "../http/core/durable-answers.ts";
 import { answerHalfClosed } from "../http/core/half-closed.ts";
+import type { ListStreams } from "../http/core/list-streams.ts";
 import type { EventStreams } from "../http/core/sse.ts";
 import type { Waits } from "../http/resources/waits.ts";
 import type { DoorSettings } from "../http/runtime/door.ts";
@@ -41,7 +42,7 @@ export function openMetrics(
     deploymentCounts: deployments,
     records,
   }: Pick<Gateway, "scheduleCounts" | "deploymentCounts" | "records">,
-  { streams, waits, nodes }: Pick<Serving, "streams" | "waits" | "nodes">,
+  { streams, lists, waits, nodes }: Pick<Serving, "streams" | "lists" | "waits" | "nodes">,
   undo: AsyncDisposableStack,
 ): MetricsSource {
   const process = new ProcessMeter(systemClock.steadyMs);
@@ -57,7 +58,11 @@ export function openMetrics(
     events: records.events,
     engine,
     pools,
-    streams,
+    streams: {
+      get readers() {
+        return streams.readers + lists.readers;
+      },
+    },
     waits,
     retention: core.retention,
     nodes,
@@ -71,6 +76,7 @@ export interface Serving {
   readonly servers: { close(): PromiseLike<unknown> }[];
   /** One for both APIs: they share its part of the thread. */
   readonly streams: EventStreams;
+  readonly lists: ListStreams;
   readonly waits: Waits;
   readonly nodes: ClusterNodes;
   readonly capacity: Capacity;
@@ -102,7 +108,11 @@ export async function serve(config: Config, core: Core, gateway: Gateway, servin
 }
 
 /** The parts that both APIs share. */
-function sharedParts(config: Config, core: Core, { streams, waits, nodes, capacity, metrics }: Serving) {
+function sharedParts(
+  config: Config,
+  core: Core,
+  { streams, lists, waits, nodes, capacity, metrics }: Serving,
+) {
   const { people, engine, control, records, bundles, secrets, retention, slots, runStore, services, home } =
     core;
   return {
@@ -117,6 +127,7 @@ function sharedParts(config: Config, core: Core, { streams, waits, nodes, capaci
     runStore,
     services,
     streams,
+    lists,
     waits,
     nodes,
     metrics,

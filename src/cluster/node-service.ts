@@ -8,11 +8,14 @@ import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
 import { EngineUnavailable, JobUnwritable } from "../engine/batch.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import { JournalUnavailable } from "../engine/journal.ts";
+import type { Clock } from "../engine/ports.ts";
 import type { RemoveVolume } from "../execution/volume-removal.ts";
 import { DomainError } from "../lib/domain-error.ts";
+import type { NoteSource } from "../runs/change-notes.ts";
 import type { EventFeed } from "../runs/feed.ts";
 import type { ServiceRegistry } from "../services/registry.ts";
 import { type ByteSource, BytesRefused } from "./bytes.ts";
+import { gathered } from "./cluster-notes.ts";
 import type { Reconciliation } from "./reconcile.ts";
 import { LAUNCHES_MAX } from "./remote-launches.ts";
 import type { TaskHost } from "./tasks/host.ts";
@@ -35,6 +38,9 @@ import {
   type ListServicesResponse,
   ListServicesResponseSchema,
   NodeService,
+  NoteSchema,
+  type NotesResponse,
+  NotesResponseSchema,
   ReconcileResponseSchema,
   RemoveVolumeResponseSchema,
   StatusResponseSchema,
@@ -65,6 +71,9 @@ export interface NodeServiceParts {
   readonly removeVolume: RemoveVolume;
   /** What the jobs of this node offer. */
   readonly services: Pick<ServiceRegistry, "list" | "find" | "check">;
+  /** What changes in lists on this node. */
+  readonly notes: NoteSource;
+  readonly clock: Pick<Clock, "after">;
   /** For programs that join. */
   readonly welcomes: WelcomesParts;
 }
@@ -99,6 +108,11 @@ export function nodeService(parts: NodeServiceParts): (router: ConnectRouter) =>
         } finally {
           stop();
         }
+      },
+
+      async *notes(_request, { signal }): AsyncGenerator<NotesResponse> {
+        for await (const notes of gathered(parts.notes, signal, parts.clock))
+          yield create(NotesResponseSchema, { notes: notes.map((note) => create(NoteSchema, note)) });
       },
 
       async *tasks(requests, { signal }): AsyncGenerator<TasksResponse> {

@@ -230,6 +230,11 @@ export interface GatewayRecords extends ScheduleRecords {
   run(runId: string): Promise<RunRecord | null>;
   /** By indexes, whatever the filters; a text is looked for in a bounded number of runs. */
   runs(page: RunPage): Promise<FoundRuns>;
+  /** Those of these runs, and of the runs of these runtime jobs, that are there: without inputs, overrides and result. */
+  changedRuns(named: {
+    readonly runIds: readonly string[];
+    readonly jobIds: readonly string[];
+  }): Promise<readonly RunRecord[]>;
   /** The newest runs of a job, newest first. */
   recentRuns(jobId: string, limit: number): Promise<readonly RunSummary[]>;
   latestRun(jobId: string): Promise<RunRecord | null>;

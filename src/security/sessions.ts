@@ -68,6 +68,7 @@ export class Sessions {
   readonly #mark: string;
   /** Those that were asked for in the last seconds, by the hash of their secret. */
   readonly #known = new Map<string, Known>();
+  readonly #onEnd = new Set<() => void>();
 
   constructor(parts: SessionParts) {
     this.#parts = parts;
@@ -126,12 +127,27 @@ export class Sessions {
   }
 
   /** Finds the session of a request, and prolongs it. */
-  async find({ secret, key }: Shown): Promise<Found> {
-    const session = await this.#good(secret, "session");
+  async find(shown: Shown): Promise<Found> {
+    const session = await this.#shown(shown);
     if (session === null) return NONE;
-    if (key !== null && hashOf(key) !== session.keyHash) return NONE;
+    const { key } = shown;
     await this.#prolong(session);
     return { kind: "session", session, hasKey: key !== null };
+  }
+
+  /** Whether a session goes on; asking does not prolong it. */
+  async isGood(shown: Shown): Promise<boolean> {
+    return (await this.#shown(shown)) !== null;
+  }
+
+  async #shown({ secret, key }: Shown): Promise<SessionRecord | null> {
+    const session = await this.#good(secret, "session");
+    return key !== null && hashOf(key) !== session?.keyHash ? null : session;
+  }
+
+  /** Calls `ended` behind every end that was asked for here. */
+  onEnd(ended: () => void): void {
+    this.#onEnd.add(ended);
   }
 
   /** Ends a session, or a share with all sessions that it has opened. @returns false when there is none */
@@ -140,6 +156,7 @@ export class Sessions {
     for (const [secretHash, { session }] of this.#known) {
       if (session.sessionId === sessionId || session.openedBy === sessionId) this.#known.delete(secretHash);
     }
+    for (const ended of this.#onEnd) ended();
     return isEnded;
   }
 

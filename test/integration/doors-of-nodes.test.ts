@@ -16,6 +16,7 @@ import { noActions, type TaskRef, type TaskStart } from "../../src/engine/task-p
 import { PoolSlots } from "../../src/execution/pools.ts";
 import { EventStreams } from "../../src/http/core/sse.ts";
 import { frame } from "../../src/http/core/sse-chunk.ts";
+import { ChangeNotes } from "../../src/runs/change-notes.ts";
 import { DeadLetters } from "../../src/runs/dead-letters.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 import { HumanAnswers } from "../../src/runs/human-answers.ts";
@@ -96,6 +97,7 @@ async function cluster() {
         heads: sqlJobHeads(database),
         jobs,
         gatewayRecords,
+        changeNotes: new ChangeNotes(feed),
         operationRecords: sqlOperationRecords(database),
         serviceRegistry,
         services,

@@ -10,7 +10,44 @@ const runToken = ["src/http/core/run-token.test.ts"];
 const originPolicy = ["src/http/core/origin-policy.test.ts"];
 const fileAnswer = ["src/http/core/file-answer.test.ts"];
 
+const listStreams = ["src/http/core/list-streams.test.ts"];
+
 export const httpMutations: readonly Mutation[] = [
+  {
+    fault: "a reader of lists that comes back from another process is taken for one of this",
+    file: "src/http/core/list-streams.ts",
+    search: "`^${processId}-(\\\\d{1,15})$`",
+    replacement: '"-(\\\\d{1,15})$"',
+    tests: listStreams,
+  },
+  {
+    fault: "changes of lists that could not be read are lost",
+    file: "src/http/core/list-streams.ts",
+    search: "for (const note of notes) this.#queue.add(note);",
+    replacement: "",
+    tests: listStreams,
+  },
+  {
+    fault: "a position behind what was dropped still counts as had",
+    file: "src/http/core/change-ring.ts",
+    search: "this.#floor = one.position;",
+    replacement: "",
+    tests: ["src/http/core/change-ring.test.ts"],
+  },
+  {
+    fault: "a stream outlives the session that it was opened in",
+    file: "src/http/core/conventions.ts",
+    search: "request.onStream = (response) => this.#streams.hold(response, shown);",
+    replacement: "",
+    tests: ["test/gateway/list-stream.test.ts"],
+  },
+  {
+    fault: "what a node has changed before it streams its notes is lost",
+    file: "src/cluster/cluster-notes.ts",
+    search: "if (this.#isReady) this.#listener(everything);",
+    replacement: "if (this.#isReady) return;",
+    tests: ["src/cluster/cluster-notes.test.ts"],
+  },
   {
     fault: "the console serves whatever lies beside its files",
     file: "src/http/gateway/console.ts",

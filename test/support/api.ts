@@ -31,7 +31,7 @@ export async function startApp(
   const conventions = gatewayConventions({
     apiTokens: [],
     runTokens: new RunTokens(Buffer.alloc(32)),
-    sessions: { find: async () => ({ kind: "none" }) },
+    sessions: { find: async () => ({ kind: "none" }), isGood: async () => false, onEnd: () => {} },
     tickets: { take: () => null },
     boundHost: "127.0.0.1",
     allowedHosts: [],

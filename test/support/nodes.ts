@@ -6,6 +6,7 @@ import type { NodeCredentials } from "../../src/cluster/wire/credentials.ts";
 import { Peers } from "../../src/cluster/wire/peers.ts";
 import { startNodeServer } from "../../src/cluster/wire/server.ts";
 import type { JobControl } from "../../src/engine/job-control.ts";
+import { ChangeNotes } from "../../src/runs/change-notes.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 
 export const SECRET: NodeCredentials = { kind: "secret", secret: Buffer.alloc(32, 7) };
@@ -67,6 +68,8 @@ export async function startNode(
       engine,
       feed,
       bytes: null,
+      notes: new ChangeNotes(feed),
+      clock: systemClock,
       services: { list: () => [], check: async () => [], find: () => ({ kind: "none", hasOthers: false }) },
       host: { accept: (connection) => connection.close() },
       welcomes: {

@@ -5,7 +5,7 @@
 // - Then the host name, preflights, the token, the rate limit, and last the origin of the page that sent the request.
 // - Requests that the framework cannot route (an undecodable URL) pass the same checks.
 
-import type { IncomingMessage } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifyServerOptions } from "fastify";
 import type { Sessions, Shown } from "../../security/sessions.ts";
@@ -21,6 +21,7 @@ import { continueWhenAllowed } from "./read-rest.ts";
 import { openedByKey } from "./run-key.ts";
 import type { RunTokens } from "./run-token.ts";
 import { admitSession, sessionShown } from "./session-door.ts";
+import { SessionStreams } from "./session-streams.ts";
 import { validateStrictly } from "./strict-validation.ts";
 import type { Tickets } from "./tickets.ts";
 
@@ -28,6 +29,8 @@ declare module "fastify" {
   interface FastifyRequest {
     /** The caller: `anonymous`, `token`, `run:` and the id of the run whose token was sent, or `share:` and a share's. */
     principal: string;
+    /** To be told of a response that is a stream; null where nothing but the client ends it. */
+    onStream: ((response: ServerResponse) => void) | null;
   }
 }
 
@@ -37,7 +40,7 @@ export interface ConventionSettings extends Omit<OriginSettings, "hasToken"> {
   /** The tokens for reading single runs. */
   readonly runTokens: RunTokens;
   /** Of browsers. */
-  readonly sessions: Pick<Sessions, "find">;
+  readonly sessions: Pick<Sessions, "find" | "isGood" | "onEnd">;
   readonly tickets: Pick<Tickets, "take">;
   /** For each principal or client address; 0: no limit. */
   readonly requestsPerMinuteMax: number;
@@ -105,6 +108,7 @@ export function gatewayConventions(settings: ConventionSettings): Conventions {
     },
     install(app) {
       app.decorateRequest("principal", ANONYMOUS);
+      app.decorateRequest("onStream", null);
       answerOneAtATime(app);
       answerProblems(app);
       acceptJson(app);
@@ -153,7 +157,8 @@ function requestIds(processId: string): (request: Pick<IncomingMessage, "headers
 class Admission {
   readonly #access: ReturnType<typeof authenticator>;
   readonly #runTokens: RunTokens;
-  readonly #sessions: Pick<Sessions, "find">;
+  readonly #sessions: ConventionSettings["sessions"];
+  readonly #streams: SessionStreams;
   readonly #tickets: Pick<Tickets, "take">;
   readonly #hasToken: boolean;
   readonly #origins: OriginPolicy;
@@ -164,6 +169,7 @@ class Admission {
     this.#access = authenticator(apiTokens, runTokens);
     this.#runTokens = runTokens;
     this.#sessions = sessions;
+    this.#streams = new SessionStreams(sessions);
     this.#tickets = tickets;
     this.#hasToken = apiTokens.length > 0;
     this.#origins = new OriginPolicy({ ...settings, hasToken: this.#hasToken });
@@ -216,7 +222,10 @@ class Admission {
 
   async #admitSession(request: FastifyRequest, shown: Shown): Promise<Problem | null> {
     const principal = await admitSession(this.#sessions, request.raw, shown);
-    if (!(principal instanceof Problem)) return this.#enter(request, principal);
+    if (!(principal instanceof Problem)) {
+      request.onStream = (response) => this.#streams.hold(response, shown);
+      return this.#enter(request, principal);
+    }
     // The browser may have a run's key, too.
     return this.#access(request.raw).kind === "granted"
       ? this.#admit(request)

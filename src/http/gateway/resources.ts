@@ -13,6 +13,7 @@ import * as events from "../resources/events.ts";
 import type { RunParts } from "../resources/find-run.ts";
 import * as humanRequests from "../resources/human-requests.ts";
 import * as jobs from "../resources/jobs.ts";
+import * as listStream from "../resources/list-stream.ts";
 import * as logs from "../resources/logs.ts";
 import * as metrics from "../resources/metrics.ts";
 import * as nodeChanges from "../resources/node-changes.ts";
@@ -56,6 +57,7 @@ const resources = [
   deadLetters,
   deployments,
   logs,
+  listStream,
   sessions,
 ];
 

@@ -93,12 +93,18 @@ export async function openStream(
   if (isEnded && afterSeq === eventCount) return reply.code(204).send();
   if (request.method === "HEAD") return reply.type("text/event-stream; charset=utf-8").send();
   const begin = await serve(afterSeq);
+  hijack(request, reply);
+  begin();
+  return reply;
+}
+
+/** Gives the response to a stream, with the headers that all answers have. */
+export function hijack(request: FastifyRequest, reply: FastifyReply): void {
   reply.hijack();
   for (const [header, value] of Object.entries(reply.getHeaders())) {
     if (value !== undefined) reply.raw.setHeader(header, value);
   }
-  begin();
-  return reply;
+  request.onStream?.(reply.raw);
 }
 
 /** @returns the number of the last event that the reader has, 0 without one; null for the id of no event */

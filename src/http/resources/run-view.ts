@@ -103,21 +103,32 @@ export interface ShownRun {
 }
 
 export function renderRun(run: RunRecord, { secrets, nowMs }: ShownRun): string {
-  const id = text(run.runId);
   return (
-    `{"run_id":${id},"job_id":${text(run.jobId)},"job_name":${text(run.jobName)},` +
-    `"blueprint_id":${text(run.blueprintId)},"rerun_of":${text(run.rerunOf)},"status":"${run.status}",` +
-    `"desired_state":"${run.desiredState}","inputs":${renderInputs(run.inputsJson, secrets)},` +
-    `"config_overrides":${renderOverrides(run.configOverridesJson, secrets)},"priority":"${run.priority}",` +
-    `"trigger":{"kind":"${run.trigger.kind}","id":${text(run.trigger.id)}},"attempt":1,` +
-    `"created_at":${time(run.createdAtMs)},"started_at":${time(run.startedAtMs)},` +
-    `"finished_at":${time(run.finishedAtMs)},"updated_at":${time(run.updatedAtMs)},` +
-    `"duration_ms":${durationMs(run, nowMs)},"progress":${renderProgress(run)},` +
-    `"counts":${renderCounts(run)},` +
-    `"result":${run.resultJson ?? "null"},"failure":${run.failureJson ?? "null"},` +
-    `${reasonMembers(run.failureJson, waitingReasonOf(run))},"trace_id":"${run.traceId}","links":${renderLinks(run)}}`
+    `{"run_id":${text(run.runId)},${identityMembers(run)},"inputs":${renderInputs(run.inputsJson, secrets)},` +
+    `"config_overrides":${renderOverrides(run.configOverridesJson, secrets)},${stateMembers(run, nowMs)},` +
+    `"result":${run.resultJson ?? "null"},${endMembers(run)},"links":${renderLinks(run)}}`
   );
 }
+
+/** What changes of a run in a list: all of it but inputs, overrides, result and links. */
+export function renderRunChanges(run: RunRecord, nowMs: number): string {
+  return `{${identityMembers(run)},${stateMembers(run, nowMs)},${endMembers(run)}}`;
+}
+
+const identityMembers = (run: RunRecord) =>
+  `"job_id":${text(run.jobId)},"job_name":${text(run.jobName)},` +
+  `"blueprint_id":${text(run.blueprintId)},"rerun_of":${text(run.rerunOf)},"status":"${run.status}",` +
+  `"desired_state":"${run.desiredState}"`;
+
+const stateMembers = (run: RunRecord, nowMs: number | null) =>
+  `"priority":"${run.priority}","trigger":{"kind":"${run.trigger.kind}","id":${text(run.trigger.id)}},` +
+  `"attempt":1,"created_at":${time(run.createdAtMs)},"started_at":${time(run.startedAtMs)},` +
+  `"finished_at":${time(run.finishedAtMs)},"updated_at":${time(run.updatedAtMs)},` +
+  `"duration_ms":${durationMs(run, nowMs)},"progress":${renderProgress(run)},"counts":${renderCounts(run)}`;
+
+const endMembers = (run: RunRecord) =>
+  `"failure":${run.failureJson ?? "null"},${reasonMembers(run.failureJson, waitingReasonOf(run))},` +
+  `"trace_id":"${run.traceId}"`;
 
 export function renderInputs(inputsJson: string, secrets: ConfigurationSecrets): string {
   return inputsJson === "{}"

@@ -25,8 +25,14 @@ import { eventReads, eventWrites } from "./trigger-events.ts";
 /**
  * @param soon the clock's: when a group of writes is closed
  * @param node whose ports are given to runs; "" of a program that has its database to itself
+ * @param runsWritten called behind the commit of writes of runs; null: of more than are named
  */
-export function sqlGatewayRecords(database: Database, soon: Clock["soon"], node = ""): GatewayRecords {
+export function sqlGatewayRecords(
+  database: Database,
+  soon: Clock["soon"],
+  node = "",
+  runsWritten: (runIds: readonly string[] | null) => void = () => {},
+): GatewayRecords {
   const group = new CommitGroup(database, soon);
   return {
     ...definitionReads(database),
@@ -38,12 +44,23 @@ export function sqlGatewayRecords(database: Database, soon: Clock["soon"], node 
     events: eventReads(database),
     deployments: deploymentReads(database),
     sessions: sessionReads(database),
-    write: (work) => group.run((db) => work(writesIn(db, node))),
+    async write(work) {
+      const written = new Set<string | null>();
+      const value = await group.run((db) => work(writesIn(db, node, (runId) => written.add(runId))));
+      if (written.has(null)) runsWritten(null);
+      else if (written.size > 0) runsWritten([...(written as ReadonlySet<string>)]);
+      return value;
+    },
     purgeDeleted: (limit) => database.transaction((db) => purgeDeleted(db, limit)),
   };
 }
 
-function writesIn(db: Transaction<Schema>, node: string): GatewayWrites {
+function writesIn(
+  db: Transaction<Schema>,
+  node: string,
+  runWritten: (runId: string | null) => void,
+): GatewayWrites {
+  const { deleteJob, ...definitions } = definitionWrites(db);
   return {
     operations: operationWrites(db),
     blueprints: blueprintWrites(db),
@@ -54,8 +71,14 @@ function writesIn(db: Transaction<Schema>, node: string): GatewayWrites {
     deployments: deploymentWrites(db),
     sessions: sessionWrites(db),
     apart: (work) => atSavepoint(db, work),
-    ...definitionWrites(db),
-    ...runWrites(db),
+    ...definitions,
+    async deleteJob(jobId, expectedRevision) {
+      const isDeleted = await deleteJob(jobId, expectedRevision);
+      // Its runs are no longer shown.
+      if (isDeleted) runWritten(null);
+      return isDeleted;
+    },
+    ...runWrites(db, runWritten),
     ...idempotencyWrites(db),
     ...bundleWrites(db),
   };

@@ -1,7 +1,7 @@
 // Removal of ended runs and of deleted jobs' remains, in small transactions.
 
 import { type Kysely, type SqlBool, sql, type Transaction } from "kysely";
-import type { EndPosition, RetentionRecords } from "../../runs/retention-records.ts";
+import type { EndPosition, RemovedRuns, RetentionRecords } from "../../runs/retention-records.ts";
 import type { Database } from "./database.ts";
 import { deleteJobRows, garbageRecords } from "./garbage.ts";
 import { atMost, query } from "./query.ts";
@@ -114,7 +114,16 @@ async function deleteRunRows(
     .execute();
 }
 
-export function sqlRetentionRecords(database: Database): RetentionRecords {
+/** @param runsRemoved called behind the commit in which runs were removed */
+export function sqlRetentionRecords(
+  database: Database,
+  runsRemoved: (runIds: null) => void = () => {},
+): RetentionRecords {
+  const removing = async (work: (db: Transaction<Schema>) => Promise<RemovedRuns>) => {
+    const removed = await database.transaction(work);
+    if (removed.count > 0) runsRemoved(null);
+    return removed;
+  };
   return {
     ...garbageRecords(database),
 
@@ -127,7 +136,7 @@ export function sqlRetentionRecords(database: Database): RetentionRecords {
       unlaunchedPage.all(database, beforeMs, after?.endedAtMs ?? 0, after?.id ?? "", limit),
 
     removeEnded: (through, limit) =>
-      database.transaction(async (db) => {
+      removing(async (db) => {
         const runs = withinChars(await oldestEnded(db, through, limit));
         await deleteJobRows(db, runs);
         await deleteRunRows(
@@ -138,7 +147,7 @@ export function sqlRetentionRecords(database: Database): RetentionRecords {
       }),
 
     removeUnlaunched: (beforeMs, limit) =>
-      database.transaction(async (db) => {
+      removing(async (db) => {
         const runs = await unlaunched(db)
           .select("job_id")
           .where("finished_at", "<", beforeMs)

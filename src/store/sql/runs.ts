@@ -21,7 +21,7 @@ import {
 import { columnsOf, flag } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { tallyOf } from "./jobs.ts";
-import { atMost, command, type Db, definitionOfRun, insertion, query } from "./query.ts";
+import { atMost, command, type Db, definitionOfRun, insertion, listed, query } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
 const triggerColumns = columnsOf<Schema["runs"], RunTrigger>({ kind: "trigger_kind", id: "trigger_id" });
@@ -61,6 +61,16 @@ const openRunColumns = columnsOf<Schema["runs"], OpenRun>({
   launched: flag("launched"),
   owner: "owner",
 });
+
+/** All that a list shows of a run's own row. */
+const briefColumns = [
+  ...newRunColumns.names.filter((name) => name !== "inputs_json" && name !== "config_overrides_json"),
+  ...triggerColumns.names,
+  ...summaryColumns.names,
+  "launched",
+  "failure_json",
+  "updated_at",
+] as const;
 
 type RunExpression = ExpressionBuilder<Schema & { r: Schema["runs"] }, "r">;
 
@@ -115,13 +125,12 @@ const openLetters = (eb: RunExpression) =>
     )
     .select(({ fn }) => fn.countAll<number | string>().as("count"));
 
-/** The runtime job's columns are null until the journal has it. */
-export const runs = (db: Db) =>
+/** What a list shows of a run. The runtime job's columns are null until the journal has it. */
+const shownRuns = (db: Db) =>
   db
     .selectFrom("runs as r")
     .innerJoin("job_definitions as d", "d.job_id", "r.job_id")
     .leftJoin("jobs as j", "j.job_id", "r.runtime_job_id")
-    .selectAll("r")
     .select("d.name as job_name")
     .select([
       "j.event_seq",
@@ -129,7 +138,6 @@ export const runs = (db: Db) =>
       "j.active_executors",
       "j.human_pending",
       "j.tally_json",
-      "j.result_json",
       "j.failure_json as job_failure_json",
       "j.updated_at as job_updated_at",
       "j.priority as job_priority",
@@ -144,6 +152,18 @@ export const runs = (db: Db) =>
         .as("agents_done"),
       openLetters(eb).as("open_letters"),
       eb.case().when("j.human_pending", "=", sql.lit(1)).then(onlyPrompt(eb)).end().as("human_prompt"),
+    ]);
+
+export const runs = (db: Db) => shownRuns(db).selectAll("r").select("j.result_json");
+
+/** Without what may be large: inputs, overrides and the result are empty. */
+const briefRuns = (db: Db) =>
+  shownRuns(db)
+    .select(briefColumns.map((name) => `r.${name}` as const))
+    .select([
+      sql.lit("{}").as("inputs_json"),
+      sql.lit(null).as("config_overrides_json"),
+      sql.lit(null).as("result_json"),
     ]);
 
 type RunRow = InferResult<ReturnType<typeof runs>>[number];
@@ -190,6 +210,23 @@ function endsOf(row: RunRow, launched: boolean): AgentEnds | null {
 
 /** Runs whose jobs were not deleted. */
 const existing = (db: Db) => runs(db).where("d.deleted", "=", sql.lit(0));
+
+const idsOfJobs = query(
+  (db, jobIdsJson: string) =>
+    db
+      .selectFrom("runs")
+      .select("run_id")
+      .where("runtime_job_id", "in", listed<string>(db, jobIdsJson, "text")),
+  (row) => row.run_id,
+);
+
+const briefByIds = query(
+  (db, idsJson: string) =>
+    briefRuns(db)
+      .where("d.deleted", "=", sql.lit(0))
+      .where("r.run_id", "in", listed<string>(db, idsJson, "text")),
+  toRun,
+);
 
 const byId = query((db, runId: string) => existing(db).where("r.run_id", "=", runId), toRun);
 
@@ -354,6 +391,10 @@ const tellEnd = command((db, runId: string) =>
 export function runReads(database: Database) {
   return {
     run: (runId) => byId.first(database, runId),
+    changedRuns: async ({ runIds, jobIds }) => {
+      const ofJobs = jobIds.length === 0 ? [] : await idsOfJobs.all(database, JSON.stringify(jobIds));
+      return briefByIds.all(database, JSON.stringify([...runIds, ...ofJobs]));
+    },
     recentRuns: (jobId, limit) => newestOfJob.all(database, jobId, limit),
     latestRun: (jobId) => latestOfJob.first(database, jobId),
     completedDurations: (jobId, limit) => completedDurations.all(database, jobId, limit),
@@ -396,7 +437,8 @@ const countEnd = command((db, runId: string, jobId: string) =>
 
 const insertRun = insertion("runs");
 
-export function runWrites(db: Transaction<Schema>) {
+/** @param written is told of each run whose row is written */
+export function runWrites(db: Transaction<Schema>, written: (runId: string) => void) {
   const open = () => db.updateTable("runs").where("terminal", "=", sql.lit(0));
   const waiting = (runId: string) => open().where("run_id", "=", runId).where("launched", "=", 0);
   return {
@@ -404,6 +446,7 @@ export function runWrites(db: Transaction<Schema>) {
 
     async insertRun(run) {
       if ((await countBegin(db, run.runId, run.jobId)) === 0) return false;
+      written(run.runId);
       await insertRun(db, {
         ...newRunColumns.toRow(run),
         ...triggerColumns.toRow(run.trigger),
@@ -420,24 +463,29 @@ export function runWrites(db: Transaction<Schema>) {
     openRuns: (jobId) => openRunsOfJob.all(db, jobId),
 
     async setPriority(runId, priority) {
+      written(runId);
       await waiting(runId).set({ priority }).execute();
     },
 
     tellEnd: async (runId) => (await tellEnd(db, runId)) > 0,
 
     async setDesiredStates(jobId, desired, nowMs) {
-      await open()
+      const changed = await open()
         .set({ desired_state: desired, updated_at: nowMs })
         .where("job_id", "=", jobId)
         .where("desired_state", "<>", desired)
+        .returning("run_id")
         .execute();
+      for (const { run_id: runId } of changed) written(runId);
     },
 
     async setDesiredState(runId, desired, nowMs) {
+      written(runId);
       await open().set({ desired_state: desired, updated_at: nowMs }).where("run_id", "=", runId).execute();
     },
 
     async setWaiting(runId, { status, label, owner }, nowMs) {
+      written(runId);
       await waiting(runId).set({ status, label, owner, updated_at: nowMs }).execute();
     },
 
@@ -446,10 +494,12 @@ export function runWrites(db: Transaction<Schema>) {
     },
 
     async setLabel(runId, label, nowMs) {
+      written(runId);
       await waiting(runId).set({ label, updated_at: nowMs }).execute();
     },
 
     async endUnlaunched(runId, { status, failureJson }, nowMs) {
+      written(runId);
       const end = { failure_json: failureJson, finished_at: nowMs, updated_at: nowMs };
       const ended = await waiting(runId)
         .set({ status, terminal: 1, label: null, ...end })

@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file svc/node/v1/node.proto.
  */
 export const file_svc_node_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("ChZzdmMvbm9kZS92MS9ub2RlLnByb3RvEgtzdmMubm9kZS52MSIPCg1TdGF0dXNSZXF1ZXN0IkMKDlN0YXR1c1Jlc3BvbnNlEg0KBW93bmVyGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJb3Blbl9qb2JzGAMgASgEIvMCCg5Db250cm9sUmVxdWVzdBINCgVvd25lchgBIAEoCRIOCgZqb2JfaWQYAiABKAkSJQoGY2FuY2VsGAMgASgLMhMuc3ZjLm5vZGUudjEuQ2FuY2VsSAASIwoFcGF1c2UYBCABKAsyEi5zdmMubm9kZS52MS5QYXVzZUgAEiUKBnJlc3VtZRgFIAEoCzITLnN2Yy5ub2RlLnYxLlJlc3VtZUgAEicKB2RlbGl2ZXIYBiABKAsyFC5zdmMubm9kZS52MS5EZWxpdmVySAASMAoMYW5zd2VyX2h1bWFuGAcgASgLMhguc3ZjLm5vZGUudjEuQW5zd2VySHVtYW5IABI7ChJyZXRyeV9kZWFkX2xldHRlcnMYCCABKAsyHS5zdmMubm9kZS52MS5SZXRyeURlYWRMZXR0ZXJzSAASLQoKcHJpb3JpdGl6ZRgJIAEoCzIXLnN2Yy5ub2RlLnYxLlByaW9yaXRpemVIAEIICgZhY3Rpb24iCAoGQ2FuY2VsIgcKBVBhdXNlIggKBlJlc3VtZSIeCgpQcmlvcml0aXplEhAKCHByaW9yaXR5GAEgASgJIowBCgdEZWxpdmVyEhAKCGFnZW50X2lkGAEgASgJEgwKBHR5cGUYAiABKAkSEQoJYm9keV9qc29uGAMgASgJEhsKDmNvcnJlbGF0aW9uX2lkGAQgASgJSACIAQESEwoGdHRsX21zGAUgASgBSAGIAQFCEQoPX2NvcnJlbGF0aW9uX2lkQgkKB190dGxfbXMijgEKC0Fuc3dlckh1bWFuEhIKCnJlcXVlc3RfaWQYASABKAkSEAoIZGVjaXNpb24YAiABKAkSFAoHY29tbWVudBgDIAEoCUgAiAEBEhYKCWRhdGFfanNvbhgEIAEoCUgBiAEBEhEKCXByaW5jaXBhbBgFIAEoCUIKCghfY29tbWVudEIMCgpfZGF0YV9qc29uIjwKEFJldHJ5RGVhZExldHRlcnMSKAoHbGV0dGVycxgBIAMoCzIXLnN2Yy5ub2RlLnYxLkRlYWRMZXR0ZXIiXgoKRGVhZExldHRlchIWCg5kZWFkX2xldHRlcl9pZBgBIAEoCRIVCghhZ2VudF9pZBgCIAEoCUgAiAEBEhQKDG1lc3NhZ2VfanNvbhgDIAEoCUILCglfYWdlbnRfaWQi9AMKD0NvbnRyb2xSZXNwb25zZRIoCghub3RfaGVsZBgBIAEoCzIULnN2Yy5ub2RlLnYxLk5vdEhlbGRIABInCgdjaGFuZ2VkGAIgASgLMhQuc3ZjLm5vZGUudjEuQ2hhbmdlZEgAEisKCWRlbGl2ZXJlZBgDIAEoCzIWLnN2Yy5ub2RlLnYxLkRlbGl2ZXJlZEgAEjIKDXVua25vd25fYWdlbnQYBCABKAsyGS5zdmMubm9kZS52MS5Vbmtub3duQWdlbnRIABItCghhbnN3ZXJlZBgFIAEoCzIZLnN2Yy5ub2RlLnYxLkh1bWFuUmVxdWVzdEgAEjMKDmFscmVhZHlfY2xvc2VkGAYgASgLMhkuc3ZjLm5vZGUudjEuSHVtYW5SZXF1ZXN0SAASNgoPdW5rbm93bl9yZXF1ZXN0GAcgASgLMhsuc3ZjLm5vZGUudjEuVW5rbm93blJlcXVlc3RIABInCgdyZXRyaWVkGAggASgLMhQuc3ZjLm5vZGUudjEuUmV0cmllZEgAEi8KC3VuYXZhaWxhYmxlGAkgASgLMhguc3ZjLm5vZGUudjEuVW5hdmFpbGFibGVIABItCgp1bndyaXRhYmxlGAogASgLMhcuc3ZjLm5vZGUudjEuVW53cml0YWJsZUgAQggKBnJlc3VsdCIJCgdOb3RIZWxkIhkKB0NoYW5nZWQSDgoGc3RhdHVzGAEgASgJIh8KCURlbGl2ZXJlZBISCgptZXNzYWdlX2lkGAEgASgJIg4KDFVua25vd25BZ2VudCIQCg5Vbmtub3duUmVxdWVzdCIiCgdSZXRyaWVkEhcKD2RlYWRfbGV0dGVyX2lkcxgBIAMoCSIxCgtVbmF2YWlsYWJsZRIPCgdtZXNzYWdlGAEgASgJEhEKCW1heV9yZXRyeRgCIAEoCCIdCgpVbndyaXRhYmxlEg8KB21lc3NhZ2UYASABKAki2QIKDEh1bWFuUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEhEKCWV2ZW50X3NlcRgCIAEoBBIQCghhZ2VudF9pZBgDIAEoCRIVCgh0YXNrX3NlcRgEIAEoBEgAiAEBEg4KBnByb21wdBgFIAEoCRIZChFhbGxvd2VkX2RlY2lzaW9ucxgGIAMoCRIbCg5kZWZhdWx0X2FjdGlvbhgHIAEoCUgBiAEBEg4KBnN0YXR1cxgIIAEoCRIVCg1jcmVhdGVkX2F0X21zGAkgASgBEhoKDWV4cGlyZXNfYXRfbXMYCiABKAFIAogBARIvCghyZXNwb25zZRgLIAEoCzIYLnN2Yy5ub2RlLnYxLkh1bWFuQW5zd2VySAOIAQFCCwoJX3Rhc2tfc2VxQhEKD19kZWZhdWx0X2FjdGlvbkIQCg5fZXhwaXJlc19hdF9tc0ILCglfcmVzcG9uc2UipgEKC0h1bWFuQW5zd2VyEhAKCGRlY2lzaW9uGAEgASgJEhQKB2NvbW1lbnQYAiABKAlIAIgBARIWCglkYXRhX2pzb24YAyABKAlIAYgBARIWCglwcmluY2lwYWwYBCABKAlIAogBARIXCg9yZXNwb25kZWRfYXRfbXMYBSABKAFCCgoIX2NvbW1lbnRCDAoKX2RhdGFfanNvbkIMCgpfcHJpbmNpcGFsIiAKDUxhdW5jaFJlcXVlc3QSDwoHcnVuX2lkcxgBIAMoCSIQCg5MYXVuY2hSZXNwb25zZSItCgxXYXRjaFJlcXVlc3QSDQoFb3duZXIYASABKAkSDgoGam9iX2lkGAIgASgJIkMKDVdhdGNoUmVzcG9uc2USEwoLdGhyb3VnaF9zZXEYASABKAQSDQoFbGluZXMYAiADKAkSDgoGaXNfZW5kGAMgASgIIi0KDFRhc2tzUmVxdWVzdBIMCgRwYXJ0GAEgASgJEg8KB2lzX2xhc3QYAiABKAgiLgoNVGFza3NSZXNwb25zZRIMCgRwYXJ0GAEgASgJEg8KB2lzX2xhc3QYAiABKAgiLgoRRmV0Y2hCeXRlc1JlcXVlc3QSDAoEa2luZBgBIAEoCRILCgNrZXkYAiABKAkifQoSRmV0Y2hCeXRlc1Jlc3BvbnNlEigKBWJlZ2luGAEgASgLMhcuc3ZjLm5vZGUudjEuQnl0ZXNCZWdpbkgAEg8KBWNodW5rGAIgASgMSAASJAoDZW5kGAMgASgLMhUuc3ZjLm5vZGUudjEuQnl0ZXNFbmRIAEIGCgRwYXJ0IiAKCkJ5dGVzQmVnaW4SEgoKbWFkZV9hdF9tcxgBIAEoASIaCghCeXRlc0VuZBIOCgZzaGEyNTYYASABKAkiLwoQTGlzdEJ5dGVzUmVxdWVzdBIMCgRraW5kGAEgASgJEg0KBWJlbG93GAIgASgJIj0KEUxpc3RCeXRlc1Jlc3BvbnNlEigKBmxpc3RlZBgBIAMoCzIYLnN2Yy5ub2RlLnYxLkxpc3RlZEJ5dGVzIi4KC0xpc3RlZEJ5dGVzEgsKA2tleRgBIAEoCRISCgptYWRlX2F0X21zGAIgASgBIokCChNMaXN0U2VydmljZXNSZXF1ZXN0Eg0KBWxpbWl0GAEgASgNEi0KBWFmdGVyGAIgASgLMhkuc3ZjLm5vZGUudjEuU2VydmljZVBsYWNlSACIAQESEQoEbmFtZRgDIAEoCUgBiAEBEgwKBHRhZ3MYBCADKAkSEwoGc3RhdHVzGAUgASgJSAKIAQESEwoGcnVuX2lkGAYgASgJSAOIAQESEgoKaXNfY2hlY2tlZBgHIAEoCBIaCg1kZWZpbml0aW9uX2lkGAggASgJSASIAQFCCAoGX2FmdGVyQgcKBV9uYW1lQgkKB19zdGF0dXNCCQoHX3J1bl9pZEIQCg5fZGVmaW5pdGlvbl9pZCIwCgxTZXJ2aWNlUGxhY2USDAoEbmFtZRgBIAEoCRISCgpzZXJ2aWNlX2lkGAIgASgJIj0KFExpc3RTZXJ2aWNlc1Jlc3BvbnNlEiUKB3NlcnZpY2UYASABKAsyFC5zdmMubm9kZS52MS5TZXJ2aWNlIloKEkZpbmRTZXJ2aWNlUmVxdWVzdBIMCgRuYW1lGAEgASgJEgwKBHRhZ3MYAiADKAkSFgoOZnJvbV9lbHNld2hlcmUYAyABKAgSEAoIbGVmdF9vdXQYBCADKAkitwEKE0ZpbmRTZXJ2aWNlUmVzcG9uc2USJwoHcGFzc2luZxgBIAEoCzIULnN2Yy5ub2RlLnYxLlNlcnZpY2VIABIVCgtub3RfcGFzc2luZxgCIAEoCUgAEi8KDG91dF9vZl9yZWFjaBgDIAEoCzIXLnN2Yy5ub2RlLnYxLk91dE9mUmVhY2hIABImCgRub25lGAQgASgLMhYuc3ZjLm5vZGUudjEuTm9TZXJ2aWNlSABCBwoFZm91bmQiDAoKT3V0T2ZSZWFjaCIfCglOb1NlcnZpY2USEgoKaGFzX290aGVycxgBIAEoCCKjAwoHU2VydmljZRISCgpzZXJ2aWNlX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDgoGc3RhdHVzGAMgASgJEgwKBHRhZ3MYBCADKAkSEQoJbWV0YV9qc29uGAUgASgJEg8KB2FkZHJlc3MYBiABKAkSEQoEcG9ydBgHIAEoDUgAiAEBEhcKCnB1YmxpY191cmwYCCABKAlIAYgBARIOCgZqb2JfaWQYCSABKAkSDgoGcnVuX2lkGAogASgJEhoKDWRlZmluaXRpb25faWQYCyABKAlIAogBARIVCghhZ2VudF9pZBgMIAEoCUgDiAEBEgwKBG5vZGUYDSABKAkSKQoGY2hlY2tzGA4gAygLMhkuc3ZjLm5vZGUudjEuU2VydmljZUNoZWNrEhgKEHJlZ2lzdGVyZWRfYXRfbXMYDyABKAESFQoNdXBkYXRlZF9hdF9tcxgQIAEoARIUCgxhc2tzX2Zvcl9rZXkYESABKAhCBwoFX3BvcnRCDQoLX3B1YmxpY191cmxCEAoOX2RlZmluaXRpb25faWRCCwoJX2FnZW50X2lkIooBCgxTZXJ2aWNlQ2hlY2sSDAoEbmFtZRgBIAEoCRIMCgRraW5kGAIgASgJEg4KBnN0YXR1cxgDIAEoCRIQCghmYWlsdXJlcxgEIAEoDRIOCgZvdXRwdXQYBSABKAkSGgoNY2hlY2tlZF9hdF9tcxgGIAEoAUgAiAEBQhAKDl9jaGVja2VkX2F0X21zIjAKEFJlY29uY2lsZVJlcXVlc3QSDwoHbm9kZV9pZBgBIAEoCRILCgNmaXgYAiABKAgiUwoRUmVjb25jaWxlUmVzcG9uc2USLAoLZGlmZmVyZW5jZXMYASADKAsyFy5zdmMubm9kZS52MS5EaWZmZXJlbmNlEhAKCGhhc19tb3JlGAIgASgIIlYKCkRpZmZlcmVuY2USDAoEa2luZBgBIAEoCRINCgV3aGVyZRgCIAEoCRIMCgR3aGF0GAMgASgJEgsKA2ZpeBgEIAEoCRIQCghpc19maXhlZBgFIAEoCCI0ChNSZW1vdmVWb2x1bWVSZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSDAoEbmFtZRgCIAEoCSIWChRSZW1vdmVWb2x1bWVSZXNwb25zZSJECg5XZWxjb21lUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhIKCmpvaW5lcl9rZXkYAiABKAwSDQoFcHJvb2YYAyABKAwiNgoPV2VsY29tZVJlc3BvbnNlEhMKC2NsdXN0ZXJfa2V5GAEgASgMEg4KBnNlYWxlZBgCIAEoDDKMBwoLTm9kZVNlcnZpY2USQQoGU3RhdHVzEhouc3ZjLm5vZGUudjEuU3RhdHVzUmVxdWVzdBobLnN2Yy5ub2RlLnYxLlN0YXR1c1Jlc3BvbnNlEkQKB0NvbnRyb2wSGy5zdmMubm9kZS52MS5Db250cm9sUmVxdWVzdBocLnN2Yy5ub2RlLnYxLkNvbnRyb2xSZXNwb25zZRJACgVXYXRjaBIZLnN2Yy5ub2RlLnYxLldhdGNoUmVxdWVzdBoaLnN2Yy5ub2RlLnYxLldhdGNoUmVzcG9uc2UwARJCCgVUYXNrcxIZLnN2Yy5ub2RlLnYxLlRhc2tzUmVxdWVzdBoaLnN2Yy5ub2RlLnYxLlRhc2tzUmVzcG9uc2UoATABEk8KCkZldGNoQnl0ZXMSHi5zdmMubm9kZS52MS5GZXRjaEJ5dGVzUmVxdWVzdBofLnN2Yy5ub2RlLnYxLkZldGNoQnl0ZXNSZXNwb25zZTABEkoKCUxpc3RCeXRlcxIdLnN2Yy5ub2RlLnYxLkxpc3RCeXRlc1JlcXVlc3QaHi5zdmMubm9kZS52MS5MaXN0Qnl0ZXNSZXNwb25zZRJVCgxMaXN0U2VydmljZXMSIC5zdmMubm9kZS52MS5MaXN0U2VydmljZXNSZXF1ZXN0GiEuc3ZjLm5vZGUudjEuTGlzdFNlcnZpY2VzUmVzcG9uc2UwARJQCgtGaW5kU2VydmljZRIfLnN2Yy5ub2RlLnYxLkZpbmRTZXJ2aWNlUmVxdWVzdBogLnN2Yy5ub2RlLnYxLkZpbmRTZXJ2aWNlUmVzcG9uc2USQQoGTGF1bmNoEhouc3ZjLm5vZGUudjEuTGF1bmNoUmVxdWVzdBobLnN2Yy5ub2RlLnYxLkxhdW5jaFJlc3BvbnNlEkoKCVJlY29uY2lsZRIdLnN2Yy5ub2RlLnYxLlJlY29uY2lsZVJlcXVlc3QaHi5zdmMubm9kZS52MS5SZWNvbmNpbGVSZXNwb25zZRJTCgxSZW1vdmVWb2x1bWUSIC5zdmMubm9kZS52MS5SZW1vdmVWb2x1bWVSZXF1ZXN0GiEuc3ZjLm5vZGUudjEuUmVtb3ZlVm9sdW1lUmVzcG9uc2USRAoHV2VsY29tZRIbLnN2Yy5ub2RlLnYxLldlbGNvbWVSZXF1ZXN0Ghwuc3ZjLm5vZGUudjEuV2VsY29tZVJlc3BvbnNlYgZwcm90bzM");
+  fileDesc("ChZzdmMvbm9kZS92MS9ub2RlLnByb3RvEgtzdmMubm9kZS52MSIPCg1TdGF0dXNSZXF1ZXN0IkMKDlN0YXR1c1Jlc3BvbnNlEg0KBW93bmVyGAEgASgJEg8KB3ZlcnNpb24YAiABKAkSEQoJb3Blbl9qb2JzGAMgASgEIvMCCg5Db250cm9sUmVxdWVzdBINCgVvd25lchgBIAEoCRIOCgZqb2JfaWQYAiABKAkSJQoGY2FuY2VsGAMgASgLMhMuc3ZjLm5vZGUudjEuQ2FuY2VsSAASIwoFcGF1c2UYBCABKAsyEi5zdmMubm9kZS52MS5QYXVzZUgAEiUKBnJlc3VtZRgFIAEoCzITLnN2Yy5ub2RlLnYxLlJlc3VtZUgAEicKB2RlbGl2ZXIYBiABKAsyFC5zdmMubm9kZS52MS5EZWxpdmVySAASMAoMYW5zd2VyX2h1bWFuGAcgASgLMhguc3ZjLm5vZGUudjEuQW5zd2VySHVtYW5IABI7ChJyZXRyeV9kZWFkX2xldHRlcnMYCCABKAsyHS5zdmMubm9kZS52MS5SZXRyeURlYWRMZXR0ZXJzSAASLQoKcHJpb3JpdGl6ZRgJIAEoCzIXLnN2Yy5ub2RlLnYxLlByaW9yaXRpemVIAEIICgZhY3Rpb24iCAoGQ2FuY2VsIgcKBVBhdXNlIggKBlJlc3VtZSIeCgpQcmlvcml0aXplEhAKCHByaW9yaXR5GAEgASgJIowBCgdEZWxpdmVyEhAKCGFnZW50X2lkGAEgASgJEgwKBHR5cGUYAiABKAkSEQoJYm9keV9qc29uGAMgASgJEhsKDmNvcnJlbGF0aW9uX2lkGAQgASgJSACIAQESEwoGdHRsX21zGAUgASgBSAGIAQFCEQoPX2NvcnJlbGF0aW9uX2lkQgkKB190dGxfbXMijgEKC0Fuc3dlckh1bWFuEhIKCnJlcXVlc3RfaWQYASABKAkSEAoIZGVjaXNpb24YAiABKAkSFAoHY29tbWVudBgDIAEoCUgAiAEBEhYKCWRhdGFfanNvbhgEIAEoCUgBiAEBEhEKCXByaW5jaXBhbBgFIAEoCUIKCghfY29tbWVudEIMCgpfZGF0YV9qc29uIjwKEFJldHJ5RGVhZExldHRlcnMSKAoHbGV0dGVycxgBIAMoCzIXLnN2Yy5ub2RlLnYxLkRlYWRMZXR0ZXIiXgoKRGVhZExldHRlchIWCg5kZWFkX2xldHRlcl9pZBgBIAEoCRIVCghhZ2VudF9pZBgCIAEoCUgAiAEBEhQKDG1lc3NhZ2VfanNvbhgDIAEoCUILCglfYWdlbnRfaWQi9AMKD0NvbnRyb2xSZXNwb25zZRIoCghub3RfaGVsZBgBIAEoCzIULnN2Yy5ub2RlLnYxLk5vdEhlbGRIABInCgdjaGFuZ2VkGAIgASgLMhQuc3ZjLm5vZGUudjEuQ2hhbmdlZEgAEisKCWRlbGl2ZXJlZBgDIAEoCzIWLnN2Yy5ub2RlLnYxLkRlbGl2ZXJlZEgAEjIKDXVua25vd25fYWdlbnQYBCABKAsyGS5zdmMubm9kZS52MS5Vbmtub3duQWdlbnRIABItCghhbnN3ZXJlZBgFIAEoCzIZLnN2Yy5ub2RlLnYxLkh1bWFuUmVxdWVzdEgAEjMKDmFscmVhZHlfY2xvc2VkGAYgASgLMhkuc3ZjLm5vZGUudjEuSHVtYW5SZXF1ZXN0SAASNgoPdW5rbm93bl9yZXF1ZXN0GAcgASgLMhsuc3ZjLm5vZGUudjEuVW5rbm93blJlcXVlc3RIABInCgdyZXRyaWVkGAggASgLMhQuc3ZjLm5vZGUudjEuUmV0cmllZEgAEi8KC3VuYXZhaWxhYmxlGAkgASgLMhguc3ZjLm5vZGUudjEuVW5hdmFpbGFibGVIABItCgp1bndyaXRhYmxlGAogASgLMhcuc3ZjLm5vZGUudjEuVW53cml0YWJsZUgAQggKBnJlc3VsdCIJCgdOb3RIZWxkIhkKB0NoYW5nZWQSDgoGc3RhdHVzGAEgASgJIh8KCURlbGl2ZXJlZBISCgptZXNzYWdlX2lkGAEgASgJIg4KDFVua25vd25BZ2VudCIQCg5Vbmtub3duUmVxdWVzdCIiCgdSZXRyaWVkEhcKD2RlYWRfbGV0dGVyX2lkcxgBIAMoCSIxCgtVbmF2YWlsYWJsZRIPCgdtZXNzYWdlGAEgASgJEhEKCW1heV9yZXRyeRgCIAEoCCIdCgpVbndyaXRhYmxlEg8KB21lc3NhZ2UYASABKAki2QIKDEh1bWFuUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEhEKCWV2ZW50X3NlcRgCIAEoBBIQCghhZ2VudF9pZBgDIAEoCRIVCgh0YXNrX3NlcRgEIAEoBEgAiAEBEg4KBnByb21wdBgFIAEoCRIZChFhbGxvd2VkX2RlY2lzaW9ucxgGIAMoCRIbCg5kZWZhdWx0X2FjdGlvbhgHIAEoCUgBiAEBEg4KBnN0YXR1cxgIIAEoCRIVCg1jcmVhdGVkX2F0X21zGAkgASgBEhoKDWV4cGlyZXNfYXRfbXMYCiABKAFIAogBARIvCghyZXNwb25zZRgLIAEoCzIYLnN2Yy5ub2RlLnYxLkh1bWFuQW5zd2VySAOIAQFCCwoJX3Rhc2tfc2VxQhEKD19kZWZhdWx0X2FjdGlvbkIQCg5fZXhwaXJlc19hdF9tc0ILCglfcmVzcG9uc2UipgEKC0h1bWFuQW5zd2VyEhAKCGRlY2lzaW9uGAEgASgJEhQKB2NvbW1lbnQYAiABKAlIAIgBARIWCglkYXRhX2pzb24YAyABKAlIAYgBARIWCglwcmluY2lwYWwYBCABKAlIAogBARIXCg9yZXNwb25kZWRfYXRfbXMYBSABKAFCCgoIX2NvbW1lbnRCDAoKX2RhdGFfanNvbkIMCgpfcHJpbmNpcGFsIiAKDUxhdW5jaFJlcXVlc3QSDwoHcnVuX2lkcxgBIAMoCSIQCg5MYXVuY2hSZXNwb25zZSItCgxXYXRjaFJlcXVlc3QSDQoFb3duZXIYASABKAkSDgoGam9iX2lkGAIgASgJIkMKDVdhdGNoUmVzcG9uc2USEwoLdGhyb3VnaF9zZXEYASABKAQSDQoFbGluZXMYAiADKAkSDgoGaXNfZW5kGAMgASgIIg4KDE5vdGVzUmVxdWVzdCIxCg1Ob3Rlc1Jlc3BvbnNlEiAKBW5vdGVzGAEgAygLMhEuc3ZjLm5vZGUudjEuTm90ZSJBCgROb3RlEg0KBXRvcGljGAEgASgJEgoKAmlkGAIgASgJEg4KBmpvYl9pZBgDIAEoCRIOCgZzdGF0dXMYBCABKAkiLQoMVGFza3NSZXF1ZXN0EgwKBHBhcnQYASABKAkSDwoHaXNfbGFzdBgCIAEoCCIuCg1UYXNrc1Jlc3BvbnNlEgwKBHBhcnQYASABKAkSDwoHaXNfbGFzdBgCIAEoCCIuChFGZXRjaEJ5dGVzUmVxdWVzdBIMCgRraW5kGAEgASgJEgsKA2tleRgCIAEoCSJ9ChJGZXRjaEJ5dGVzUmVzcG9uc2USKAoFYmVnaW4YASABKAsyFy5zdmMubm9kZS52MS5CeXRlc0JlZ2luSAASDwoFY2h1bmsYAiABKAxIABIkCgNlbmQYAyABKAsyFS5zdmMubm9kZS52MS5CeXRlc0VuZEgAQgYKBHBhcnQiIAoKQnl0ZXNCZWdpbhISCgptYWRlX2F0X21zGAEgASgBIhoKCEJ5dGVzRW5kEg4KBnNoYTI1NhgBIAEoCSIvChBMaXN0Qnl0ZXNSZXF1ZXN0EgwKBGtpbmQYASABKAkSDQoFYmVsb3cYAiABKAkiPQoRTGlzdEJ5dGVzUmVzcG9uc2USKAoGbGlzdGVkGAEgAygLMhguc3ZjLm5vZGUudjEuTGlzdGVkQnl0ZXMiLgoLTGlzdGVkQnl0ZXMSCwoDa2V5GAEgASgJEhIKCm1hZGVfYXRfbXMYAiABKAEiiQIKE0xpc3RTZXJ2aWNlc1JlcXVlc3QSDQoFbGltaXQYASABKA0SLQoFYWZ0ZXIYAiABKAsyGS5zdmMubm9kZS52MS5TZXJ2aWNlUGxhY2VIAIgBARIRCgRuYW1lGAMgASgJSAGIAQESDAoEdGFncxgEIAMoCRITCgZzdGF0dXMYBSABKAlIAogBARITCgZydW5faWQYBiABKAlIA4gBARISCgppc19jaGVja2VkGAcgASgIEhoKDWRlZmluaXRpb25faWQYCCABKAlIBIgBAUIICgZfYWZ0ZXJCBwoFX25hbWVCCQoHX3N0YXR1c0IJCgdfcnVuX2lkQhAKDl9kZWZpbml0aW9uX2lkIjAKDFNlcnZpY2VQbGFjZRIMCgRuYW1lGAEgASgJEhIKCnNlcnZpY2VfaWQYAiABKAkiPQoUTGlzdFNlcnZpY2VzUmVzcG9uc2USJQoHc2VydmljZRgBIAEoCzIULnN2Yy5ub2RlLnYxLlNlcnZpY2UiWgoSRmluZFNlcnZpY2VSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEdGFncxgCIAMoCRIWCg5mcm9tX2Vsc2V3aGVyZRgDIAEoCBIQCghsZWZ0X291dBgEIAMoCSK3AQoTRmluZFNlcnZpY2VSZXNwb25zZRInCgdwYXNzaW5nGAEgASgLMhQuc3ZjLm5vZGUudjEuU2VydmljZUgAEhUKC25vdF9wYXNzaW5nGAIgASgJSAASLwoMb3V0X29mX3JlYWNoGAMgASgLMhcuc3ZjLm5vZGUudjEuT3V0T2ZSZWFjaEgAEiYKBG5vbmUYBCABKAsyFi5zdmMubm9kZS52MS5Ob1NlcnZpY2VIAEIHCgVmb3VuZCIMCgpPdXRPZlJlYWNoIh8KCU5vU2VydmljZRISCgpoYXNfb3RoZXJzGAEgASgIIqMDCgdTZXJ2aWNlEhIKCnNlcnZpY2VfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIOCgZzdGF0dXMYAyABKAkSDAoEdGFncxgEIAMoCRIRCgltZXRhX2pzb24YBSABKAkSDwoHYWRkcmVzcxgGIAEoCRIRCgRwb3J0GAcgASgNSACIAQESFwoKcHVibGljX3VybBgIIAEoCUgBiAEBEg4KBmpvYl9pZBgJIAEoCRIOCgZydW5faWQYCiABKAkSGgoNZGVmaW5pdGlvbl9pZBgLIAEoCUgCiAEBEhUKCGFnZW50X2lkGAwgASgJSAOIAQESDAoEbm9kZRgNIAEoCRIpCgZjaGVja3MYDiADKAsyGS5zdmMubm9kZS52MS5TZXJ2aWNlQ2hlY2sSGAoQcmVnaXN0ZXJlZF9hdF9tcxgPIAEoARIVCg11cGRhdGVkX2F0X21zGBAgASgBEhQKDGFza3NfZm9yX2tleRgRIAEoCEIHCgVfcG9ydEINCgtfcHVibGljX3VybEIQCg5fZGVmaW5pdGlvbl9pZEILCglfYWdlbnRfaWQiigEKDFNlcnZpY2VDaGVjaxIMCgRuYW1lGAEgASgJEgwKBGtpbmQYAiABKAkSDgoGc3RhdHVzGAMgASgJEhAKCGZhaWx1cmVzGAQgASgNEg4KBm91dHB1dBgFIAEoCRIaCg1jaGVja2VkX2F0X21zGAYgASgBSACIAQFCEAoOX2NoZWNrZWRfYXRfbXMiMAoQUmVjb25jaWxlUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEgsKA2ZpeBgCIAEoCCJTChFSZWNvbmNpbGVSZXNwb25zZRIsCgtkaWZmZXJlbmNlcxgBIAMoCzIXLnN2Yy5ub2RlLnYxLkRpZmZlcmVuY2USEAoIaGFzX21vcmUYAiABKAgiVgoKRGlmZmVyZW5jZRIMCgRraW5kGAEgASgJEg0KBXdoZXJlGAIgASgJEgwKBHdoYXQYAyABKAkSCwoDZml4GAQgASgJEhAKCGlzX2ZpeGVkGAUgASgIIjQKE1JlbW92ZVZvbHVtZVJlcXVlc3QSDwoHbm9kZV9pZBgBIAEoCRIMCgRuYW1lGAIgASgJIhYKFFJlbW92ZVZvbHVtZVJlc3BvbnNlIkQKDldlbGNvbWVSZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSEgoKam9pbmVyX2tleRgCIAEoDBINCgVwcm9vZhgDIAEoDCI2Cg9XZWxjb21lUmVzcG9uc2USEwoLY2x1c3Rlcl9rZXkYASABKAwSDgoGc2VhbGVkGAIgASgMMs4HCgtOb2RlU2VydmljZRJBCgZTdGF0dXMSGi5zdmMubm9kZS52MS5TdGF0dXNSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuU3RhdHVzUmVzcG9uc2USRAoHQ29udHJvbBIbLnN2Yy5ub2RlLnYxLkNvbnRyb2xSZXF1ZXN0Ghwuc3ZjLm5vZGUudjEuQ29udHJvbFJlc3BvbnNlEkAKBVdhdGNoEhkuc3ZjLm5vZGUudjEuV2F0Y2hSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuV2F0Y2hSZXNwb25zZTABEkAKBU5vdGVzEhkuc3ZjLm5vZGUudjEuTm90ZXNSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuTm90ZXNSZXNwb25zZTABEkIKBVRhc2tzEhkuc3ZjLm5vZGUudjEuVGFza3NSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuVGFza3NSZXNwb25zZSgBMAESTwoKRmV0Y2hCeXRlcxIeLnN2Yy5ub2RlLnYxLkZldGNoQnl0ZXNSZXF1ZXN0Gh8uc3ZjLm5vZGUudjEuRmV0Y2hCeXRlc1Jlc3BvbnNlMAESSgoJTGlzdEJ5dGVzEh0uc3ZjLm5vZGUudjEuTGlzdEJ5dGVzUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkxpc3RCeXRlc1Jlc3BvbnNlElUKDExpc3RTZXJ2aWNlcxIgLnN2Yy5ub2RlLnYxLkxpc3RTZXJ2aWNlc1JlcXVlc3QaIS5zdmMubm9kZS52MS5MaXN0U2VydmljZXNSZXNwb25zZTABElAKC0ZpbmRTZXJ2aWNlEh8uc3ZjLm5vZGUudjEuRmluZFNlcnZpY2VSZXF1ZXN0GiAuc3ZjLm5vZGUudjEuRmluZFNlcnZpY2VSZXNwb25zZRJBCgZMYXVuY2gSGi5zdmMubm9kZS52MS5MYXVuY2hSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuTGF1bmNoUmVzcG9uc2USSgoJUmVjb25jaWxlEh0uc3ZjLm5vZGUudjEuUmVjb25jaWxlUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLlJlY29uY2lsZVJlc3BvbnNlElMKDFJlbW92ZVZvbHVtZRIgLnN2Yy5ub2RlLnYxLlJlbW92ZVZvbHVtZVJlcXVlc3QaIS5zdmMubm9kZS52MS5SZW1vdmVWb2x1bWVSZXNwb25zZRJECgdXZWxjb21lEhsuc3ZjLm5vZGUudjEuV2VsY29tZVJlcXVlc3QaHC5zdmMubm9kZS52MS5XZWxjb21lUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * @generated from message svc.node.v1.StatusRequest
@@ -712,6 +712,70 @@ export const WatchResponseSchema: GenMessage<WatchResponse> = /*@__PURE__*/
   messageDesc(file_svc_node_v1_node, 25);
 
 /**
+ * @generated from message svc.node.v1.NotesRequest
+ */
+export type NotesRequest = Message<"svc.node.v1.NotesRequest"> & {
+};
+
+/**
+ * Describes the message svc.node.v1.NotesRequest.
+ * Use `create(NotesRequestSchema)` to create a new message.
+ */
+export const NotesRequestSchema: GenMessage<NotesRequest> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 26);
+
+/**
+ * @generated from message svc.node.v1.NotesResponse
+ */
+export type NotesResponse = Message<"svc.node.v1.NotesResponse"> & {
+  /**
+   * @generated from field: repeated svc.node.v1.Note notes = 1;
+   */
+  notes: Note[];
+};
+
+/**
+ * Describes the message svc.node.v1.NotesResponse.
+ * Use `create(NotesResponseSchema)` to create a new message.
+ */
+export const NotesResponseSchema: GenMessage<NotesResponse> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 27);
+
+/**
+ * A record that has changed (src/runs/change-notes.ts).
+ *
+ * @generated from message svc.node.v1.Note
+ */
+export type Note = Message<"svc.node.v1.Note"> & {
+  /**
+   * @generated from field: string topic = 1;
+   */
+  topic: string;
+
+  /**
+   * @generated from field: string id = 2;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string job_id = 3;
+   */
+  jobId: string;
+
+  /**
+   * @generated from field: string status = 4;
+   */
+  status: string;
+};
+
+/**
+ * Describes the message svc.node.v1.Note.
+ * Use `create(NoteSchema)` to create a new message.
+ */
+export const NoteSchema: GenMessage<Note> = /*@__PURE__*/
+  messageDesc(file_svc_node_v1_node, 28);
+
+/**
  * @generated from message svc.node.v1.TasksRequest
  */
 export type TasksRequest = Message<"svc.node.v1.TasksRequest"> & {
@@ -733,7 +797,7 @@ export type TasksRequest = Message<"svc.node.v1.TasksRequest"> & {
  * Use `create(TasksRequestSchema)` to create a new message.
  */
 export const TasksRequestSchema: GenMessage<TasksRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 26);
+  messageDesc(file_svc_node_v1_node, 29);
 
 /**
  * @generated from message svc.node.v1.TasksResponse
@@ -755,7 +819,7 @@ export type TasksResponse = Message<"svc.node.v1.TasksResponse"> & {
  * Use `create(TasksResponseSchema)` to create a new message.
  */
 export const TasksResponseSchema: GenMessage<TasksResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 27);
+  messageDesc(file_svc_node_v1_node, 30);
 
 /**
  * @generated from message svc.node.v1.FetchBytesRequest
@@ -781,7 +845,7 @@ export type FetchBytesRequest = Message<"svc.node.v1.FetchBytesRequest"> & {
  * Use `create(FetchBytesRequestSchema)` to create a new message.
  */
 export const FetchBytesRequestSchema: GenMessage<FetchBytesRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 28);
+  messageDesc(file_svc_node_v1_node, 31);
 
 /**
  * First its begin, then its chunks, then its end: without that they are not all.
@@ -818,7 +882,7 @@ export type FetchBytesResponse = Message<"svc.node.v1.FetchBytesResponse"> & {
  * Use `create(FetchBytesResponseSchema)` to create a new message.
  */
 export const FetchBytesResponseSchema: GenMessage<FetchBytesResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 29);
+  messageDesc(file_svc_node_v1_node, 32);
 
 /**
  * @generated from message svc.node.v1.BytesBegin
@@ -837,7 +901,7 @@ export type BytesBegin = Message<"svc.node.v1.BytesBegin"> & {
  * Use `create(BytesBeginSchema)` to create a new message.
  */
 export const BytesBeginSchema: GenMessage<BytesBegin> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 30);
+  messageDesc(file_svc_node_v1_node, 33);
 
 /**
  * @generated from message svc.node.v1.BytesEnd
@@ -856,7 +920,7 @@ export type BytesEnd = Message<"svc.node.v1.BytesEnd"> & {
  * Use `create(BytesEndSchema)` to create a new message.
  */
 export const BytesEndSchema: GenMessage<BytesEnd> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 31);
+  messageDesc(file_svc_node_v1_node, 34);
 
 /**
  * @generated from message svc.node.v1.ListBytesRequest
@@ -882,7 +946,7 @@ export type ListBytesRequest = Message<"svc.node.v1.ListBytesRequest"> & {
  * Use `create(ListBytesRequestSchema)` to create a new message.
  */
 export const ListBytesRequestSchema: GenMessage<ListBytesRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 32);
+  messageDesc(file_svc_node_v1_node, 35);
 
 /**
  * @generated from message svc.node.v1.ListBytesResponse
@@ -899,7 +963,7 @@ export type ListBytesResponse = Message<"svc.node.v1.ListBytesResponse"> & {
  * Use `create(ListBytesResponseSchema)` to create a new message.
  */
 export const ListBytesResponseSchema: GenMessage<ListBytesResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 33);
+  messageDesc(file_svc_node_v1_node, 36);
 
 /**
  * @generated from message svc.node.v1.ListedBytes
@@ -923,7 +987,7 @@ export type ListedBytes = Message<"svc.node.v1.ListedBytes"> & {
  * Use `create(ListedBytesSchema)` to create a new message.
  */
 export const ListedBytesSchema: GenMessage<ListedBytes> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 34);
+  messageDesc(file_svc_node_v1_node, 37);
 
 /**
  * A service must have all of what is given.
@@ -983,7 +1047,7 @@ export type ListServicesRequest = Message<"svc.node.v1.ListServicesRequest"> & {
  * Use `create(ListServicesRequestSchema)` to create a new message.
  */
 export const ListServicesRequestSchema: GenMessage<ListServicesRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 35);
+  messageDesc(file_svc_node_v1_node, 38);
 
 /**
  * @generated from message svc.node.v1.ServicePlace
@@ -1005,7 +1069,7 @@ export type ServicePlace = Message<"svc.node.v1.ServicePlace"> & {
  * Use `create(ServicePlaceSchema)` to create a new message.
  */
 export const ServicePlaceSchema: GenMessage<ServicePlace> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 36);
+  messageDesc(file_svc_node_v1_node, 39);
 
 /**
  * @generated from message svc.node.v1.ListServicesResponse
@@ -1022,7 +1086,7 @@ export type ListServicesResponse = Message<"svc.node.v1.ListServicesResponse"> &
  * Use `create(ListServicesResponseSchema)` to create a new message.
  */
 export const ListServicesResponseSchema: GenMessage<ListServicesResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 37);
+  messageDesc(file_svc_node_v1_node, 40);
 
 /**
  * @generated from message svc.node.v1.FindServiceRequest
@@ -1060,7 +1124,7 @@ export type FindServiceRequest = Message<"svc.node.v1.FindServiceRequest"> & {
  * Use `create(FindServiceRequestSchema)` to create a new message.
  */
 export const FindServiceRequestSchema: GenMessage<FindServiceRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 38);
+  messageDesc(file_svc_node_v1_node, 41);
 
 /**
  * @generated from message svc.node.v1.FindServiceResponse
@@ -1103,7 +1167,7 @@ export type FindServiceResponse = Message<"svc.node.v1.FindServiceResponse"> & {
  * Use `create(FindServiceResponseSchema)` to create a new message.
  */
 export const FindServiceResponseSchema: GenMessage<FindServiceResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 39);
+  messageDesc(file_svc_node_v1_node, 42);
 
 /**
  * @generated from message svc.node.v1.OutOfReach
@@ -1116,7 +1180,7 @@ export type OutOfReach = Message<"svc.node.v1.OutOfReach"> & {
  * Use `create(OutOfReachSchema)` to create a new message.
  */
 export const OutOfReachSchema: GenMessage<OutOfReach> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 40);
+  messageDesc(file_svc_node_v1_node, 43);
 
 /**
  * @generated from message svc.node.v1.NoService
@@ -1135,7 +1199,7 @@ export type NoService = Message<"svc.node.v1.NoService"> & {
  * Use `create(NoServiceSchema)` to create a new message.
  */
 export const NoServiceSchema: GenMessage<NoService> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 41);
+  messageDesc(file_svc_node_v1_node, 44);
 
 /**
  * Times are milliseconds since 1970.
@@ -1242,7 +1306,7 @@ export type Service = Message<"svc.node.v1.Service"> & {
  * Use `create(ServiceSchema)` to create a new message.
  */
 export const ServiceSchema: GenMessage<Service> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 42);
+  messageDesc(file_svc_node_v1_node, 45);
 
 /**
  * @generated from message svc.node.v1.ServiceCheck
@@ -1284,7 +1348,7 @@ export type ServiceCheck = Message<"svc.node.v1.ServiceCheck"> & {
  * Use `create(ServiceCheckSchema)` to create a new message.
  */
 export const ServiceCheckSchema: GenMessage<ServiceCheck> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 43);
+  messageDesc(file_svc_node_v1_node, 46);
 
 /**
  * @generated from message svc.node.v1.ReconcileRequest
@@ -1308,7 +1372,7 @@ export type ReconcileRequest = Message<"svc.node.v1.ReconcileRequest"> & {
  * Use `create(ReconcileRequestSchema)` to create a new message.
  */
 export const ReconcileRequestSchema: GenMessage<ReconcileRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 44);
+  messageDesc(file_svc_node_v1_node, 47);
 
 /**
  * @generated from message svc.node.v1.ReconcileResponse
@@ -1330,7 +1394,7 @@ export type ReconcileResponse = Message<"svc.node.v1.ReconcileResponse"> & {
  * Use `create(ReconcileResponseSchema)` to create a new message.
  */
 export const ReconcileResponseSchema: GenMessage<ReconcileResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 45);
+  messageDesc(file_svc_node_v1_node, 48);
 
 /**
  * @generated from message svc.node.v1.Difference
@@ -1371,7 +1435,7 @@ export type Difference = Message<"svc.node.v1.Difference"> & {
  * Use `create(DifferenceSchema)` to create a new message.
  */
 export const DifferenceSchema: GenMessage<Difference> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 46);
+  messageDesc(file_svc_node_v1_node, 49);
 
 /**
  * @generated from message svc.node.v1.RemoveVolumeRequest
@@ -1395,7 +1459,7 @@ export type RemoveVolumeRequest = Message<"svc.node.v1.RemoveVolumeRequest"> & {
  * Use `create(RemoveVolumeRequestSchema)` to create a new message.
  */
 export const RemoveVolumeRequestSchema: GenMessage<RemoveVolumeRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 47);
+  messageDesc(file_svc_node_v1_node, 50);
 
 /**
  * @generated from message svc.node.v1.RemoveVolumeResponse
@@ -1408,7 +1472,7 @@ export type RemoveVolumeResponse = Message<"svc.node.v1.RemoveVolumeResponse"> &
  * Use `create(RemoveVolumeResponseSchema)` to create a new message.
  */
 export const RemoveVolumeResponseSchema: GenMessage<RemoveVolumeResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 48);
+  messageDesc(file_svc_node_v1_node, 51);
 
 /**
  * @generated from message svc.node.v1.WelcomeRequest
@@ -1437,7 +1501,7 @@ export type WelcomeRequest = Message<"svc.node.v1.WelcomeRequest"> & {
  * Use `create(WelcomeRequestSchema)` to create a new message.
  */
 export const WelcomeRequestSchema: GenMessage<WelcomeRequest> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 49);
+  messageDesc(file_svc_node_v1_node, 52);
 
 /**
  * @generated from message svc.node.v1.WelcomeResponse
@@ -1459,7 +1523,7 @@ export type WelcomeResponse = Message<"svc.node.v1.WelcomeResponse"> & {
  * Use `create(WelcomeResponseSchema)` to create a new message.
  */
 export const WelcomeResponseSchema: GenMessage<WelcomeResponse> = /*@__PURE__*/
-  messageDesc(file_svc_node_v1_node, 50);
+  messageDesc(file_svc_node_v1_node, 53);
 
 /**
  * @generated from service svc.node.v1.NodeService
@@ -1494,6 +1558,17 @@ export const NodeService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchRequestSchema;
     output: typeof WatchResponseSchema;
+  },
+  /**
+   * What changes in lists on the callee from now on, each record named once in a message. The first message has no notes and says
+   * that the stream has begun.
+   *
+   * @generated from rpc svc.node.v1.NodeService.Notes
+   */
+  notes: {
+    methodKind: "server_streaming";
+    input: typeof NotesRequestSchema;
+    output: typeof NotesResponseSchema;
   },
   /**
    * The attempts that the callee runs for jobs of the caller. Both ends send frames, texts of JSON that
