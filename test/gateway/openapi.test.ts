@@ -270,6 +270,10 @@ test("a deployment, from its creation to its deletion, is as the document says",
   assert.match((await streamed).text, /event: deployment_deleted/);
 });
 
+test("the stream of lists is refused as the document says", async () => {
+  await judged("GET", "/stream?topics=cats");
+});
+
 test("the machine's resources, and their limits, are as the document says", async () => {
   const etag = (await judged("GET", "/resource")).headers.get("etag") ?? "";
   const headers = { "if-match": etag };

@@ -53,6 +53,25 @@ async function say(method: string, path: string, given: Asked = {}): Promise<Ans
   return hear(method, path, await ask({ ...program, api: program.url }, method, path, given));
 }
 
+/** The stream of lists, which ends with its reader. */
+async function followLists() {
+  const over = new AbortController();
+  const path = "/api/v1/stream";
+  const answer = await fetch(`${program.url}${path}`, { signal: over.signal });
+  let text = "";
+  const reading = (async () => {
+    for await (const part of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) text += part;
+  })();
+  return {
+    async end() {
+      over.abort();
+      await reading.catch(() => {});
+      heard.push(`GET ${path}\n${JSON.stringify([...answer.headers])}\n${text}`);
+      asked.push({ method: "GET", path });
+    },
+  };
+}
+
 const SHOW_ALL = [
   'cd "$SVC_OUTPUT_DIR"',
   "env | sort | tee env.txt",
@@ -84,7 +103,9 @@ test(
   "the runtime job's id appears in no answer, header or stream of a whole session",
   unlessOnPostgres,
   async () => {
+    const lists = await followLists();
     const jobs = await makeRuns();
+    await lists.end();
     const held = await createJob(program, graph("held", [sensor("wait")]));
     await say("GET", "/api/v1/jobs");
     for (const jobId of [...jobs, held]) await session(jobId);
@@ -99,7 +120,13 @@ test(
       String(row.runtime_job_id),
     );
     assert.ok(runtimeJobIds.length >= 5);
-    for (const seen of ["SVC_JOB_ID=job_", '"agent_state"', "dead_letter_id", "event: job_failed"]) {
+    for (const seen of [
+      "SVC_JOB_ID=job_",
+      '"agent_state"',
+      "dead_letter_id",
+      "event: job_failed",
+      "event: change",
+    ]) {
       assert.ok(
         heard.some((text) => text.includes(seen)),
         `the session shows ${seen}`,

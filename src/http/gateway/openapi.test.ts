@@ -56,6 +56,7 @@ before(async () => {
     config: loaded.config,
     nowMs: () => 0,
     processId: "test",
+    sessions: { onEnd: () => {} },
     version: "1.2.3",
     stopping: new AbortController().signal,
   } as unknown as GatewayParts;
