@@ -10,8 +10,8 @@ export const sessionMutations: readonly Mutation[] = [
   {
     fault: "a session takes any second key",
     file: "src/security/sessions.ts",
-    search: "if (key !== null && hashOf(key) !== session.keyHash) return NONE;",
-    replacement: "",
+    search: "key !== null && hashOf(key) !== session?.keyHash ? null : session",
+    replacement: "session",
     tests: sessions,
   },
   {

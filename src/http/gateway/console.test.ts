@@ -14,6 +14,7 @@ function serverWith(env: Readonly<Record<string, string>>) {
     config: loaded.config,
     nowMs: () => 0,
     processId: "test",
+    sessions: { onEnd: () => {} },
     version: "1.2.3",
     stopping: new AbortController().signal,
   } as unknown as GatewayParts;
