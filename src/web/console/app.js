@@ -3,8 +3,10 @@
 
 import { html, signal, useEffect, useState } from "./html.js";
 import { Keys } from "./keys.js";
+import { connection } from "./live.js";
 import { pages } from "./page-list.js";
 import { Problem } from "./parts/pieces.js";
+import { Time } from "./parts/time.js";
 import { matched, place, to } from "./router.js";
 import { isGuest, session, signInShown, signOut } from "./session.js";
 import { SignIn } from "./sign-in.js";
@@ -38,12 +40,29 @@ function Rail() {
         return html`<li key=${pattern}><a href=${href} aria-current=${isHere ? "page" : undefined}>${name}</a></li>`;
       })}</ul>
       <ul class="plain aside">
+        <${Fresh} />
         ${!isGuest() && html`<li><a href="/docs">API</a></li>`}
         <li><button type="button" class="flat" onClick=${nextTheme}>Theme: ${theme.value}</button></li>
         ${session.value.needs_token && session.value.signed_in && html`<li><button type="button" class="flat" onClick=${() => void signOut()}>Sign out</button></li>`}
       </ul>
     </nav>
   </header>`;
+}
+
+/** How fresh lists are. */
+function Fresh() {
+  const { state, sinceMs } = connection.value;
+  const words = new Map([
+    ["live", "Live"],
+    ["none", "Read again every few seconds"],
+    [
+      "reconnecting",
+      sinceMs === null
+        ? "Connecting…"
+        : html`As of <${Time} at=${new Date(sinceMs).toISOString()} />, reconnecting…`,
+    ],
+  ]);
+  return html`<li><span class="muted fresh" role="status" data-lists=${state}>${words.get(state)}</span></li>`;
 }
 
 function View() {

@@ -1,95 +1,120 @@
 // @ts-check
-// Changes of lists, as the gateway announces them: GET /api/v1/stream. Where there is no such stream, lists are read again
-// now and then.
+// Changes of lists, as the gateway announces them, over one connection for all tabs. What is not announced is read again now and
+// then: lists without a topic, and all of them where the gateway has no such stream.
 
-import { atMost } from "../dashboard/dom.js";
-import { followStream } from "../dashboard/run-stream.mjs";
-import { urlOf } from "./api.js";
 import { signal } from "./html.js";
-import { keyHeaders } from "./session.js";
+import { ListConnection } from "./list-connection.js";
+import { isGuest, keyHeaders, signedIn, signedInElsewhere } from "./session.js";
 
-const GATHER_MS = 400;
 const AGAIN_MS = 3_000;
+const WORKER = "/console/assets/console/list-worker.js";
+/** What the stream tells. "run-ends" are those of its runs that have ended. */
+const announced = new Set([
+  "runs",
+  "run-ends",
+  "human",
+  "dead-letters",
+  "services",
+  "operations",
+  "deployments",
+]);
+
+/** @typedef {import("./list-connection.js").State} State */
+/** @typedef {import("./list-connection.js").News} News */
+/** @typedef {News["changes"][number]} Change */
+/** @typedef {(changes: readonly Change[] | null) => void} Take null: read it all again */
 
 /** How the console hears of changes. */
 export const connection = signal(
-  /** @type {"connecting" | "live" | "reconnecting" | "asking"} */ ("connecting"),
+  /** @type {State} */ ({ kind: "state", state: "connecting", sinceMs: null }),
 );
 
-/** @type {Map<() => void, readonly string[]>} */
+/** @type {Map<Take, ReadonlySet<string>>} */
 const watchers = new Map();
-let followed = "";
-let ending = new AbortController();
+/** @type {((message: object) => void) | null} */
+let send = null;
+let isSigningIn = false;
 
 /**
- * Calls `onChange`, not too often, when something of the topics has changed.
+ * Calls `take` with what has changed of the topics.
  *
- * @param {readonly string[]} topics @param {() => void} onChange @returns {() => void} ends it
+ * @param {readonly string[]} topics @param {Take} take @returns {() => void} ends it
  */
-export function watch(topics, onChange) {
-  const gathered = atMost(GATHER_MS, onChange);
-  watchers.set(gathered, topics);
-  followAll();
-  return () => {
-    watchers.delete(gathered);
-    followAll();
-  };
+export function watch(topics, take) {
+  watchers.set(take, new Set(topics));
+  if (!isGuest()) open();
+  return () => watchers.delete(take);
 }
 
-/** @param {string} topic "" for all */
-function tell(topic) {
-  for (const [onChange, topics] of watchers) if (topic === "" || topics.includes(topic)) onChange();
-}
-
-/** One stream for all that is watched; another one when that changes. */
-function followAll() {
-  const topics = [...new Set([...watchers.values()].flat())].sort().join(",");
-  if (topics === followed) return;
-  followed = topics;
-  ending.abort();
-  ending = new AbortController();
-  if (topics !== "") void follow(topics, ending.signal);
-}
-
-/** @param {string} topics @param {AbortSignal} signal */
-async function follow(topics, signal) {
-  const end = await followStream({
-    url: urlOf("/stream", { topics }),
-    headers: { accept: "text/event-stream", ...keyHeaders() },
-    lastId: 0,
-    endings: new Map([[404, "none"]]),
-    signal,
-    onLive: () => {
-      connection.value = "live";
-      // What changed while there was no connection.
-      tell("");
-    },
-    onFrames: (/** @type {any[]} */ frames) => {
-      for (const { event, data } of frames) tell(event === "reset" ? "" : topicOf(data));
-    },
-    beforeRetry: async (/** @type {number} */ retryMs) => {
-      connection.value = "reconnecting";
-      await new Promise((resolve) => setTimeout(resolve, retryMs));
-      return !signal.aborted;
-    },
-  });
-  if (end === "none") askAgain(signal);
-}
-
-/** @param {AbortSignal} signal */
-function askAgain(signal) {
-  connection.value = "asking";
-  const timer = setInterval(() => {
-    if (!document.hidden) tell("");
+function open() {
+  if (send !== null) return;
+  send = openWorker() ?? openHere();
+  const follow = () => send?.({ kind: "follow", headers: keyHeaders() });
+  follow();
+  addEventListener("pagehide", () => send?.({ kind: "leave" }));
+  addEventListener("pageshow", ({ persisted }) => persisted && follow());
+  setInterval(() => {
+    if (document.hidden) return;
+    const isAnnounced = (/** @type {ReadonlySet<string>} */ topics) =>
+      [...topics].some((topic) => announced.has(topic));
+    for (const [take, topics] of watchers) {
+      if (connection.value.state === "none" || !isAnnounced(topics)) take(null);
+    }
   }, AGAIN_MS);
-  signal.addEventListener("abort", () => clearInterval(timer));
 }
 
-/** @param {string} data */
-function topicOf(data) {
+/** @returns {((message: object) => void) | null} null where browsers have no shared workers */
+function openWorker() {
+  if (typeof SharedWorker === "undefined") return null;
   try {
-    return String(JSON.parse(data).topic);
+    const { port } = new SharedWorker(scriptUrl(WORKER), { type: "module", name: "troupe lists" });
+    port.onmessage = ({ data }) => receive(data);
+    return (message) => port.postMessage(message);
   } catch {
-    return "";
+    return null;
   }
+}
+
+function openHere() {
+  const here = new ListConnection(receive);
+  return (/** @type {any} */ { kind, headers }) => (kind === "leave" ? here.end() : here.follow(headers));
+}
+
+/** The page's policy takes the address of a script only from here. @param {string} url @returns {any} */
+function scriptUrl(url) {
+  const { trustedTypes } = /** @type {any} */ (globalThis);
+  if (trustedTypes === undefined) return url;
+  const createScriptURL = (/** @type {string} */ given) => (given === WORKER ? given : "");
+  return trustedTypes.createPolicy("console", { createScriptURL }).createScriptURL(url);
+}
+
+/** @param {State | News} message */
+function receive(message) {
+  if (message.kind === "news") {
+    tell(message);
+    return;
+  }
+  connection.value = message;
+  if (message.state === "sign-in") void signInAgain();
+  else if (message.state === "live" && isSigningIn) signedInElsewhere();
+}
+
+/** @param {News} news */
+function tell({ isReset, changes }) {
+  for (const [take, topics] of watchers) {
+    if (isReset) take(null);
+    const wanted = changes.filter(
+      ({ topic, changes: now }) =>
+        topics.has(topic) || (topics.has("run-ends") && topic === "runs" && now?.finished_at !== null),
+    );
+    if (wanted.length > 0) take(wanted);
+  }
+}
+
+async function signInAgain() {
+  if (isSigningIn) return;
+  isSigningIn = true;
+  await signedIn();
+  isSigningIn = false;
+  send?.({ kind: "follow", headers: keyHeaders() });
 }

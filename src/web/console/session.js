@@ -65,12 +65,22 @@ export async function signIn(secret) {
   } catch {
     return "The gateway cannot be reached. Check that it runs, then try again.";
   }
+  goOn();
+  return null;
+}
+
+/** What has waited for the sign-in goes on. */
+function goOn() {
   signInProblem.value = null;
   signInShown.value = false;
   const resume = waiting;
   waiting = [];
   for (const one of resume) one();
-  return null;
+}
+
+/** Somebody has signed in, in another tab. */
+export function signedInElsewhere() {
+  if (signInShown.value) goOn();
 }
 
 /** @param {Response} answer @param {any} problem @param {boolean} isToken */

@@ -1,7 +1,7 @@
 // Following a run's event stream: for the page in a browser, and for the server that relays it.
 //
 // - Events are handed over once each and in order, whatever happens to connections: each one resumes after the last id
-//   that was handed over, and an id that was is passed over.
+//   that was handed over, and an id that was is passed over. Ids that are no numbers are opaque.
 // - A connection that is silent for longer than the server's heartbeat is given up.
 // - What one frame may hold is bounded.
 
@@ -18,7 +18,7 @@ export const terminalTypes = new Set(["job_completed", "job_failed", "job_cancel
  * @param {object} stream
  * @param {string | URL} stream.url
  * @param {Record<string, string>} stream.headers
- * @param {number} stream.lastId the event to resume after; 0: from the first
+ * @param {number | string} stream.lastId the event to resume after; 0: from the first
  * @param {Map<number, string>} stream.endings how a status of an answer ends it all
  * @param {AbortSignal} stream.signal gives up
  * @param {() => void} stream.onLive
@@ -34,7 +34,7 @@ export async function followStream(stream) {
     // Whatever broke the connection, the answer is to make a new one.
     const ending = await readOnce(stream, place).catch(() => null);
     if (ending !== null || stream.signal.aborted) return ending;
-    if (place.lastId > before) retryMs = RETRY_MS.first;
+    if (place.lastId !== before) retryMs = RETRY_MS.first;
     if (!(await stream.beforeRetry(retryMs))) return null;
     retryMs = Math.min(RETRY_MS.most, retryMs * 2);
   }
@@ -51,7 +51,7 @@ async function readOnce({ url, headers, endings, signal, onLive, onFrames }, pla
   onBytes();
   try {
     let isOver = false;
-    const resume = place.lastId > 0 ? { "last-event-id": String(place.lastId) } : {};
+    const resume = place.lastId !== 0 ? { "last-event-id": String(place.lastId) } : {};
     const options = { cache: "no-store", signal: AbortSignal.any([signal, silence.signal]) };
     const answer = await fetch(url, { ...options, headers: { ...headers, ...resume } });
     if (answer.status !== 200) {
@@ -63,7 +63,7 @@ async function readOnce({ url, headers, endings, signal, onLive, onFrames }, pla
       const news = [];
       for (const frame of frames) {
         if (frame.id !== null) {
-          if (frame.id <= place.lastId) continue;
+          if (typeof frame.id === "number" && frame.id <= place.lastId) continue;
           place.lastId = frame.id;
           isOver ||= terminalTypes.has(frame.event);
         }
@@ -96,8 +96,8 @@ export class FrameReader {
   #rest = "";
 
   /**
-   * @returns [{id, event, data, text}], those that are whole by now; `id` is null for one without, `text` is the frame as
-   *   it came
+   * @returns [{id, event, data, text}], those that are whole by now; `id` is a number where it is one, and null for a frame
+   *   without; `text` is the frame as it came
    * @throws RangeError when a frame does not end
    */
   push(text) {
@@ -116,6 +116,6 @@ function frameOf(block) {
     const name = line.slice(0, Math.max(0, colon));
     if (Object.hasOwn(fields, name)) fields[name] = line.slice(colon + 1).replace(/^ /, "");
   }
-  const id = /^\d{1,15}$/.test(fields.id ?? "") ? Number(fields.id) : null;
+  const id = /^\d{1,15}$/.test(fields.id ?? "") ? Number(fields.id) : fields.id;
   return { ...fields, id, text: `${block}\n\n` };
 }

@@ -10,7 +10,7 @@ import { Screen } from "../parts/screen.js";
 import { parameter } from "../router.js";
 
 export function Page() {
-  const list = useList("/dead-letters", { reason: parameter("reason") }, ["dead-letters", "runs"]);
+  const list = useList("/dead-letters", { reason: parameter("reason") }, ["dead-letters", "run-ends"]);
   return html`<${Screen} title="Dead letters">
     <${Filters} label="Which messages are shown"><${Choice} name="reason" label="Reason" values=${[...reasons]} /></${Filters}>
     ${list.error !== null && html`<${Problem} error=${list.error} retry=${list.again} />`}

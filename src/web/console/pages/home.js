@@ -14,8 +14,8 @@ const SHOWN_MAX = 8;
 export function Page() {
   const failed = useList("/runs", { status: "failed" }, ["runs"]);
   const running = useList("/runs", { status: "running" }, ["runs"]);
-  const questions = useList("/human", {}, ["human", "runs"]);
-  const letters = useList("/dead-letters", {}, ["dead-letters", "runs"]);
+  const questions = useList("/human", {}, ["human", "run-ends"]);
+  const letters = useList("/dead-letters", {}, ["dead-letters", "run-ends"]);
   const summary = useResource("/system/summary", ["runs"]);
   const lists = [failed, running, questions, letters];
   const broken = lists.find(({ error }) => error !== null);

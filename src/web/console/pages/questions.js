@@ -8,7 +8,7 @@ import { Question } from "../parts/question.js";
 import { Screen } from "../parts/screen.js";
 
 export function Page() {
-  const list = useList("/human", {}, ["human", "runs"]);
+  const list = useList("/human", {}, ["human", "run-ends"]);
   const count = useRef(/** @type {number | null} */ (null));
   useEffect(() => {
     const now = list.items?.length ?? null;

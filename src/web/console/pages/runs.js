@@ -105,8 +105,21 @@ function Table({ runs }) {
       <th scope="col">Run</th><th scope="col">Status</th><th scope="col">Agents</th><th scope="col">Notable</th><th scope="col" class="tight">Trigger</th>
       <th scope="col">Created</th><th scope="col" class="tight">Duration</th>
     </tr></thead>
-    <tbody>${runs.map((run) => html`<${Row} key=${run.run_id} run=${run} isTicked=${ticked.value.has(run.run_id)} />`)}</tbody>
+    <tbody>${runs.map((run) => rowOf(run, ticked.value.has(run.run_id)))}</tbody>
   </table></div>`;
+}
+
+/** The rows of runs as they are: of many that are shown, few change at a time. @type {WeakMap<object, { isTicked: boolean, row: any }>} */
+const rows = new WeakMap();
+
+/** @param {any} run @param {boolean} isTicked */
+function rowOf(run, isTicked) {
+  let known = rows.get(run);
+  if (known?.isTicked !== isTicked) {
+    known = { isTicked, row: html`<${Row} key=${run.run_id} run=${run} isTicked=${isTicked} />` };
+    rows.set(run, known);
+  }
+  return known.row;
 }
 
 /** @param {{ run: any, isTicked: boolean }} properties */

@@ -91,6 +91,17 @@ export class RunSource {
     this.graph = config?.graph ?? null;
     this.#model = createModel(this.graph);
     this.#draw();
+    // A stream that was refused: the session has ended. The record is read once somebody has signed in again, and what
+    // comes a second time is passed over.
+    for (;;) {
+      await this.#follow();
+      if (this.#connection !== "refused") return;
+      await this.#readRun();
+      if (this.#error !== null) return;
+    }
+  }
+
+  async #follow() {
     await follow({
       url: urlOf(`${this.#path}/events/stream`),
       headers: keyHeaders(),
