@@ -1,6 +1,7 @@
 // Commands in sandboxes, in turns with the same ones without: what a sandbox adds to one command, and how long very many at
 // once take, and what they hold.
 
+import { spawnSync } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -10,32 +11,49 @@ import { send, submit, untilOver } from "./client.ts";
 import { commands, manyCommands } from "./manifests.ts";
 
 const ONE_BY_ONE = 30;
+/** Fewer of those that take longer. */
+const GVISOR_ONE_BY_ONE = 5;
 const ROUNDS = 5;
 const AT_ONCE = 200;
 const ASK_EVERY_MS = 5;
 const COMMAND = ["/bin/true"];
+
+/** What sandboxes made by gVisor add, where it is. */
+async function measureGvisor(figures: Map<string, string>): Promise<void> {
+  if (spawnSync("runsc", ["--version"]).status !== 0) return;
+  const env = { SVC_LOG_LEVEL: "warn", SVC_SANDBOX_ENGINE: "gvisor" };
+  await using program = await startProgram({ env });
+  figures.set("— made by gVisor", `${(await addedMs(program, GVISOR_ONE_BY_ONE)).toFixed(0)} ms`);
+}
+
+/** The median of what a sandbox adds to one of several commands in a row, in turns with bare ones. */
+async function addedMs({ api }: Program, count: number): Promise<number> {
+  const eachMs = async (manifest: JsonObject) => (await timeOf(api, manifest)) / count;
+  const added: number[] = [];
+  for (let round = -1; round < ROUNDS; round++) {
+    const bareMs = await eachMs(commands(count, COMMAND));
+    const boxedMs = await eachMs(boxed(commands(count, COMMAND)));
+    if (round >= 0) added.push(boxedMs - bareMs);
+  }
+  return added.toSorted((a, b) => a - b)[ROUNDS >> 1]!;
+}
+
+async function timeOf(api: Program["api"], manifest: JsonObject): Promise<number> {
+  const from = performance.now();
+  const status = await untilOver(api, await submit(api, JSON.stringify(manifest)), ASK_EVERY_MS);
+  if (status !== "completed") throw new Error(`the job ended as ${status}`);
+  return performance.now() - from;
+}
 
 export async function measureSandboxes(only: readonly string[] | null): Promise<Map<string, string>> {
   const figures = new Map<string, string>();
   if (only !== null && !only.includes("sandbox")) return figures;
   const env = { SVC_LOG_LEVEL: "warn", SVC_EXECUTOR_MAX_CONCURRENCY: String(AT_ONCE) };
   await using program = await startProgram({ env });
-  const { api } = program;
-  const timeOf = async (manifest: JsonObject) => {
-    const from = performance.now();
-    const status = await untilOver(api, await submit(api, JSON.stringify(manifest)), ASK_EVERY_MS);
-    if (status !== "completed") throw new Error(`the job ended as ${status}`);
-    return performance.now() - from;
-  };
-  const rounds: { readonly bareMs: number; readonly boxedMs: number }[] = [];
-  for (let round = -1; round < ROUNDS; round++) {
-    const bareMs = (await timeOf(commands(ONE_BY_ONE, COMMAND))) / ONE_BY_ONE;
-    const boxedMs = (await timeOf(boxed(commands(ONE_BY_ONE, COMMAND)))) / ONE_BY_ONE;
-    if (round >= 0) rounds.push({ bareMs, boxedMs });
-  }
-  const added = rounds.map(({ bareMs, boxedMs }) => boxedMs - bareMs).toSorted((a, b) => a - b);
-  figures.set("a command in a sandbox, over the bare one", `${added[ROUNDS >> 1]!.toFixed(1)} ms`);
-  const manyMs = await timeOf(boxed(manyCommands(AT_ONCE, COMMAND)));
+  const added = await addedMs(program, ONE_BY_ONE);
+  figures.set("a command in a sandbox, over the bare one", `${added.toFixed(1)} ms`);
+  await measureGvisor(figures);
+  const manyMs = await timeOf(program.api, boxed(manyCommands(AT_ONCE, COMMAND)));
   figures.set(`${AT_ONCE} sandboxes at once`, `${Math.round(manyMs)} ms`);
   const megabytes = (await heldAtOnce(program)) / 2 ** 20;
   figures.set(`memory of the processes of one of ${AT_ONCE} sandboxes`, `${megabytes.toFixed(1)} MB`);

@@ -1,6 +1,6 @@
 // Runs every test file, or those whose path contains one of the given words: `npm test`, `npm test -- kill zip`. With --long
-// (`npm run test:long`) every test has its long size, and all tests are followed by those of both APIs on PostgreSQL, and by
-// the mutations.
+// (`npm run test:long`) every test has its long size, and all tests are followed by those of both APIs on PostgreSQL, by
+// those of sandboxes made by gVisor, and by the mutations.
 // Temporary files lie in memory where there is room, unless TMPDIR says where.
 
 import { spawnSync } from "node:child_process";
@@ -12,6 +12,7 @@ import { run } from "node:test";
 import { spec } from "node:test/reporters";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
+import { ENGINE_VARIABLE } from "./support/engines.ts";
 import { grouped, LONGEST } from "./support/groups.ts";
 import { LONG_VARIABLE } from "./support/long.ts";
 import { memoryFolder } from "./support/memory-folder.ts";
@@ -51,6 +52,10 @@ let status = await tested(grouped(root, files, made), {
 if (status === 0 && values.long && words.length === 0) {
   const ofApis = files.filter((file) => /^test\/(gateway|runtime)\//.test(file));
   status = await tested(grouped(root, ofApis, made), { ...env, [POSTGRES_VARIABLE]: "1" });
+}
+if (status === 0 && values.long && words.length === 0) {
+  const ofSandboxes = files.filter((file) => /sandbox|hostile-module/.test(file));
+  status = await tested(grouped(root, ofSandboxes, made), { ...env, [ENGINE_VARIABLE]: "gvisor" });
 }
 rmSync(made, { recursive: true, force: true });
 if (folder !== null) rmSync(folder, { recursive: true, force: true });

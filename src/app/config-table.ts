@@ -4,6 +4,7 @@
 import { availableParallelism, homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type SandboxEngineName, sandboxEngines } from "../engine/sandbox.ts";
 import {
   bearerTokens,
   folder,
@@ -191,6 +192,13 @@ export const table = {
     fallback: () => Object.freeze({}),
     parse: poolCapacities,
     show: showPools,
+  }),
+  sandboxEngine: setting<SandboxEngineName>({
+    variable: "SVC_SANDBOX_ENGINE",
+    meaning: "What makes sandboxes: bubblewrap, or gvisor (runsc). Where it cannot, there are none.",
+    example: "gvisor",
+    fallback: () => "bubblewrap",
+    parse: oneOf(...sandboxEngines),
   }),
   requireSandbox: setting<boolean>({
     variable: "SVC_REQUIRE_SANDBOX",

@@ -165,6 +165,7 @@ const rows: readonly (readonly [string, keyof Config, unknown, readonly (readonl
     ],
   ],
   ["SVC_EXECUTOR_POOL_CAPACITIES", "executorPoolCapacities", {}, [["gpu=1, io=8,", { gpu: 1, io: 8 }]]],
+  ["SVC_SANDBOX_ENGINE", "sandboxEngine", "bubblewrap", [["gvisor", "gvisor"]]],
   ["SVC_REQUIRE_SANDBOX", "requireSandbox", false, [["true", true]]],
   [
     "SVC_BLUEPRINT_CATALOG",
@@ -312,6 +313,7 @@ const wrongTexts: Record<string, readonly string[]> = {
     ",",
     "__proto__=1",
   ],
+  SVC_SANDBOX_ENGINE: ["docker", "Gvisor"],
   SVC_REQUIRE_SANDBOX: ["yes"],
   SVC_BLUEPRINT_CATALOG: [":", "/a:b\0"],
   SVC_BLUEPRINT_WEB_UI_PORT_START: ["0", "1023", "65536", "61000-61049"],

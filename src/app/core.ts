@@ -120,7 +120,8 @@ export async function openCore(
     log: engineLog,
   });
   undo.defer(() => opened.close());
-  const sandboxes = new Sandboxes(home.path, new SandboxNetworks({ clock: systemClock, log: engineLog }));
+  const networks = new SandboxNetworks({ clock: systemClock, log: engineLog });
+  const sandboxes = new Sandboxes(home.path, networks, config.sandboxEngine);
   // It starts a sandbox, meanwhile; and writes into the home, which nothing does before the store is found fit.
   const sandboxLabels = sandboxes.labels();
   const { database } = opened;

@@ -158,6 +158,7 @@ function runtimeApi(
       ...ofSchedules,
       cleanup: core.cleanup,
       peaksOf: (ref) => core.runner.peaksOf(ref),
+      sandboxEngine: config.sandboxEngine,
     },
     {
       bodyBytesMax: config.bodyBytesMax,
@@ -190,6 +191,7 @@ async function gatewayApi(
       nodeOrders: core.node?.orders ?? null,
       reconcileNode: core.reconcileNode,
       checkFiles: () => checkFiles(config),
+      sandboxEngine: config.sandboxEngine,
       processId: systemRandomness.id().slice(-8),
       stopping: serving.stopping,
     },

@@ -55,7 +55,7 @@ export async function checkMachine(config: Config | null): Promise<readonly Find
   return [
     ...findings,
     ...(await checkTools({ timeoutMs: CHECK_TIMEOUT_MS })),
-    await checkSandbox(),
+    ...(config === null ? [] : [await checkSandbox(config.sandboxEngine)]),
     checkProc(),
   ];
 }

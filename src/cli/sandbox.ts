@@ -7,6 +7,7 @@ import { BundleProblem } from "../bundles/problem.ts";
 import type { GraphNode } from "../engine/graph.ts";
 import { hasSandbox, type TrialParts, tryNode } from "../execution/sandbox/trial.ts";
 import { type Call, exitCodes, printAnswer, UsageError } from "./command.ts";
+import { configFor } from "./connection.ts";
 import { cleanText, table } from "./text.ts";
 
 /** @returns the exit code: 1 when a sandbox does not start, or a host of its policy cannot be reached */
@@ -47,13 +48,15 @@ export async function shell(call: Call): Promise<number> {
   return exitCode ?? exitCodes.failure;
 }
 
-async function packageOf({ words, env, terminal }: Call): Promise<{
+async function packageOf(call: Call): Promise<{
   readonly nodes: readonly [GraphNode, ...GraphNode[]];
   readonly parts: TrialParts;
 }> {
+  const { words, env, terminal } = call;
   const [target = ""] = words;
   if (statSync(target, { throwIfNoEntry: false })?.isDirectory() !== true)
     throw new UsageError(`${target} is no folder; give the folder of a package.`);
+  const { sandboxEngine: engine } = configFor(call, "client");
   const folder = realpathSync(target);
   const note = (fields: object, text: string) =>
     terminal.note(cleanText(`${text} ${JSON.stringify(fields)}`));
@@ -65,7 +68,7 @@ async function packageOf({ words, env, terminal }: Call): Promise<{
       );
     return {
       nodes: [first, ...others],
-      parts: { folder, env, clock: systemClock, log: { warn: note, error: note } },
+      parts: { folder, env, engine, clock: systemClock, log: { warn: note, error: note } },
     };
   } catch (error) {
     if (!(error instanceof BundleProblem)) throw error;

@@ -104,7 +104,7 @@ export const failureCatalogue = {
     retryable: true,
     meaning: "The sandbox could not be made; the command was not started.",
     remediation:
-      "What bubblewrap said is in details.message. Run `troupe doctor`, and check that no path of the policy is above sandbox_upload_path.",
+      "What bubblewrap or gVisor said is in details.message. Run `troupe doctor`, and check that no path of the policy is above sandbox_upload_path.",
   },
   "sandbox.policy_invalid": {
     category: "user_code",

@@ -727,7 +727,7 @@ test("a module in a process is a command in a sandbox, which sees all of the pay
   const plain = read({});
   assert.deepEqual(plain.module, { path: "lib/m.js", config });
   assert.deepEqual(plain.uploadPaths, [{ path: ".", as: "." }]);
-  assert.deepEqual(plain.nodeLabels, { zone: "a", "troupe/sandbox": "bubblewrap" });
+  assert.deepEqual(plain.nodeLabels, { zone: "a", "troupe/sandbox": "yes" });
   assert.deepEqual([plain.sandbox, plain.passEnv], [defaultPolicy, []]);
   assert.deepEqual([plain.pool, plain.poolSlots, plain.timeoutSeconds], ["default", 1, 300]);
   assert.equal(plain.outputMessageType, null);

@@ -34,6 +34,12 @@ export interface SandboxLimits {
 /** Where a sandbox has the workspace, unless the node says otherwise. */
 export const SANDBOX_WORKSPACE = "/sandbox/job";
 
-/** Nodes that have sandboxes have this label, and the value names how: their commands are placed by it. */
+/** What makes sandboxes, as SVC_SANDBOX_ENGINE names it. */
+export const sandboxEngines = ["bubblewrap", "gvisor"] as const;
+export type SandboxEngineName = (typeof sandboxEngines)[number];
+
+/** Nodes that have sandboxes have this label: commands that need one are placed by it. */
 export const SANDBOX_LABEL = "troupe/sandbox";
-export const SANDBOX_ENGINE = "bubblewrap";
+export const sandboxLabels = { [SANDBOX_LABEL]: "yes" } as const;
+/** And this one, which names what makes them. */
+export const SANDBOX_ENGINE_LABEL = "troupe/sandbox-engine";

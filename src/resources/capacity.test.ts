@@ -126,7 +126,7 @@ async function sandboxRefusal(
 
 test("a sandbox is asked for in vain where no living node has any", async () => {
   const agents = [{ agent_type: "executor", config: boxed }];
-  const having = { labels: { "troupe/sandbox": "bubblewrap" } };
+  const having = { labels: { "troupe/sandbox": "yes" } };
   const plain = node("a", null);
   const refused = await sandboxRefusal([plain], agents);
   assert.equal(refused?.code, "resource_unsatisfiable");
@@ -147,7 +147,7 @@ test("a sandbox is asked for in vain where no living node has any", async () => 
 });
 
 test("where sandboxes are required, commands without one and modules are refused, each at its place", async () => {
-  const nodes = [node("a", null, { labels: { "troupe/sandbox": "bubblewrap" } })];
+  const nodes = [node("a", null, { labels: { "troupe/sandbox": "yes" } })];
   const agents = [
     { agent_type: "router" },
     { agent_type: "executor", config: boxed },

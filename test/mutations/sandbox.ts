@@ -5,7 +5,8 @@ import { type Mutation, mutationsOf } from "./mutation.ts";
 const attacks = ["test/integration/sandbox-attacks.test.ts"];
 const commands = ["src/execution/sandbox/sandboxes.test.ts"];
 
-const command = mutationsOf("src/execution/sandbox/command.ts", attacks);
+const command = mutationsOf("src/execution/sandbox/bubblewrap.ts", attacks);
+const gvisor = mutationsOf("src/execution/sandbox/gvisor.ts", ["src/execution/sandbox/gvisor.test.ts"]);
 const mounts = mutationsOf("src/execution/sandbox/mounts.ts", commands);
 const ownership = mutationsOf("src/execution/sandbox/ownership.ts", commands);
 const runner = mutationsOf("src/execution/runner/host-local.ts", commands);
@@ -31,10 +32,22 @@ export const sandboxMutations: readonly Mutation[] = [
     "exitCode === NO_NETWORK_EXIT && stderr.startsWith(NO_NETWORK)",
     "false",
   ),
+  gvisor("gVisor's sandboxes do not hear SIGTERM", '"kill", "--all", id, "TERM"', '"state", id'),
+  gvisor(
+    "devices that gVisor cannot give are left out",
+    'devices.length === 0 ? null : "devices of the machine"',
+    "devices.length < 99 ? null : null",
+  ),
+  gvisor("a killed runtime's descriptions of sandboxes are left", "  removeLeft(prefix);\n", ""),
+  gvisor("a worker cannot write its events in gVisor", "[writable(pipe.from, pipe.path)]", "[]"),
   command("system calls are not filtered", ', "--seccomp", String(FILTER)', ""),
   command("the network is the machine's", ', "--unshare-net"', ""),
   command("files may be added to the root and /dev", ', "--remount-ro", "/dev", "--remount-ro", "/"', ""),
-  command("processes have no limit", "`--nproc=${processes}`", "`--nproc=${processes * 100}`"),
+  mutationsOf("src/execution/sandbox/engine.ts", attacks)(
+    "processes have no limit",
+    "`--nproc=${processes}`",
+    "`--nproc=${processes * 100}`",
+  ),
   mounts("a symlink in a policy leads to what is closed", "isClosedPath(real) || ", ""),
   mutationsOf("src/execution/sandbox/mounts.ts", ["src/execution/sandbox/mounts.test.ts"])(
     "a policy shows what is above the home",
@@ -47,7 +60,7 @@ export const sandboxMutations: readonly Mutation[] = [
   runner("commands run without a sandbox where one is required", "this.#options.requireSandbox()", "false"),
   mutationsOf("src/execution/runner/worker-process.ts", commands)(
     "SIGTERM ends the sandbox, and with it the worker, at once",
-    '"SIGTERM", this.#isWrapped',
+    '"SIGTERM", this.#wrapped !== null',
     '"SIGTERM"',
   ),
   mutationsOf("src/execution/process/usage.ts", ["src/execution/process/usage.test.ts"])(

@@ -29,6 +29,7 @@ import { LocalTaskRunner, type LocalTaskRunnerOptions } from "../../src/executio
 import { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { SecretKey } from "../../src/security/secret-key.ts";
 import { FileBlobs } from "../../src/store/blobs.ts";
+import { testedEngine } from "./engines.ts";
 
 /** The real clock; a test that ends leaves no timer behind that would keep its process. */
 export const realClock: Clock = {
@@ -257,6 +258,9 @@ export class RecordingListener implements TaskListener {
   }
 }
 
+export const systemNetworks = () =>
+  new SandboxNetworks({ clock: systemClock, log: { warn: () => {}, error: () => {} } });
+
 /** A runner on a home of its own; disposing drains it and removes the home. */
 export class RunnerFixture {
   readonly home: string;
@@ -266,7 +270,7 @@ export class RunnerFixture {
   readonly secrets = new ConfigurationSecrets(new SecretKey(randomBytes(32)));
   readonly runner: LocalTaskRunner;
   readonly warnings: string[] = [];
-  readonly networks = new SandboxNetworks({ clock: systemClock, log: { warn: () => {}, error: () => {} } });
+  readonly networks = systemNetworks();
   outputs: readonly DeclaredOutput[] = [];
   requireSandbox = false;
   /** Called when an attempt with a bundle is being staged. */
@@ -308,7 +312,7 @@ export class RunnerFixture {
       workerEnvPrefixes: ["SVC_"],
       runtimeEnv: this.runtimeEnv,
       runtimeSecrets: [],
-      sandboxes: new Sandboxes(home, this.networks),
+      sandboxes: new Sandboxes(home, this.networks, testedEngine),
       requireSandbox: () => this.requireSandbox,
       runEvents: (runId) => this.runEvents(runId),
       environmentHere: (agentId, declared) => this.environmentHere(agentId, declared),

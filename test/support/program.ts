@@ -9,6 +9,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { testedEngine } from "./engines.ts";
 import { launcher, launcherEnvironment } from "./packed-program.ts";
 
 const OUTPUT_CHARS_MAX = 1024 * 1024;
@@ -101,6 +102,7 @@ export function programEnvironment(
   extra: Readonly<Record<string, string | undefined>> = {},
 ): Record<string, string> {
   const env: Record<string, string> = {};
+  if (testedEngine !== "bubblewrap") env.SVC_SANDBOX_ENGINE = testedEngine;
   const own = Object.entries(process.env).filter(([name]) => !/^(SVC|OTEL)_/.test(name));
   const ports = { SVC_API_PORT: "0", SVC_RUNTIME_API_PORT: "0", SVC_GRPC_PORT: "0", SVC_NODE_PORT: "0" };
   for (const [name, value] of [

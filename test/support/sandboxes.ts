@@ -4,13 +4,15 @@ import { spawnSync } from "node:child_process";
 import type { ExecutorConfig } from "../../src/engine/graph.ts";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { parsePolicy } from "../../src/engine/manifest/sandbox-policy.ts";
+import { testedEngine } from "./engines.ts";
 import { executorConfig } from "./execution.ts";
 
 /** Why tests with sandboxes are skipped; false where they run. */
 export const noSandboxes: string | false = canStartOne() ? false : "no sandboxes here: see `troupe doctor`";
 
-/** Whether bubblewrap makes namespaces, and root, which gives its rights up before, a root folder as well. */
+/** Whether bubblewrap makes namespaces, and root, which gives its rights up before, a root folder as well; or gVisor runs. */
 function canStartOne(): boolean {
+  if (testedEngine === "gvisor") return spawnSync("runsc", ["--version"]).status === 0;
   const asRoot = [
     "bwrap",
     "--dev-bind",
@@ -48,4 +50,4 @@ export function moduleInProcess(path: string, own: JsonObject, policy: JsonObjec
 
 /** What a node of this machine has among its labels. */
 export const sandboxLabels: Readonly<Record<string, string>> =
-  noSandboxes === false ? { "troupe/sandbox": "bubblewrap" } : {};
+  noSandboxes === false ? { "troupe/sandbox": "yes", "troupe/sandbox-engine": testedEngine } : {};

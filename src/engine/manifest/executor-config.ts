@@ -10,7 +10,7 @@ import {
 } from "../graph.ts";
 import { isObject, type JsonValue } from "../json.ts";
 import { type Labels, noLabels } from "../labels.ts";
-import { SANDBOX_ENGINE, SANDBOX_LABEL } from "../sandbox.ts";
+import { sandboxLabels } from "../sandbox.ts";
 import { attemptsRange, executionDefaults, millisecondsRange, secondsRange } from "./agent-config.ts";
 import type { Fields, Place } from "./fields.ts";
 import { quoted } from "./problems.ts";
@@ -98,7 +98,7 @@ function running(having: (name: string) => Fields, config: Fields): Running {
     );
   return {
     runnerModule: module,
-    nodeLabels: { ...labels, [SANDBOX_LABEL]: SANDBOX_ENGINE },
+    nodeLabels: { ...labels, ...sandboxLabels },
     sandboxUploadPath: sandboxWorkspace(place),
     ...sandboxing(config),
   };

@@ -1,7 +1,7 @@
 // What a module may be told: in a thread little, in a process what commands in sandboxes are told, too.
 
 import type { ExecutorConfig, ModuleConfig } from "../graph.ts";
-import { SANDBOX_ENGINE, SANDBOX_LABEL } from "../sandbox.ts";
+import { sandboxLabels } from "../sandbox.ts";
 import { attemptsRange, executionDefaults, millisecondsRange, secondsRange } from "./agent-config.ts";
 import { nodeLabels, SLOTS_MAX, sandboxing, uploads } from "./executor-config.ts";
 import type { Fields } from "./fields.ts";
@@ -34,7 +34,7 @@ export function moduleConfig(config: Fields): ModuleConfig | ExecutorConfig {
     uploadPaths: chosen.length === 0 ? [{ path: ".", as: "." }] : [{ path, as: path }, ...chosen],
     pool: config.name("pool", "default"),
     poolSlots: config.integer("pool_slots", { min: 1, max: SLOTS_MAX }, 1),
-    nodeLabels: { ...nodeLabels(config), [SANDBOX_LABEL]: SANDBOX_ENGINE },
+    nodeLabels: { ...nodeLabels(config), ...sandboxLabels },
     runnerModule: "Sandbox",
     ...{ demand: null, ports: [], volumes: [], environment: {}, workdir: null, sandboxUploadPath: null },
     ...{ outputMessageType: null, longLived: false, safeToRetry: true, runEvents: false, optional: false },

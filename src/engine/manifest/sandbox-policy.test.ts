@@ -66,7 +66,7 @@ describe("the sandbox of a node", () => {
         tmpBytes: 256 * MiB,
       },
     });
-    assert.deepEqual(nodeLabels, { "troupe/sandbox": "bubblewrap" });
+    assert.deepEqual(nodeLabels, { "troupe/sandbox": "yes" });
     assert.equal(sandboxUploadPath, "/sandbox/job");
   });
 

@@ -42,6 +42,8 @@ export interface WorkerSpec {
 export interface Wrapped {
   /** The user that the worker is; null: the runtime's own. */
   readonly user: number | null;
+  /** Passes SIGTERM to the worker, if its processes are none of the machine's. @returns whether that was possible */
+  terminate(): Promise<boolean>;
 }
 
 export class WorkerProcess {
@@ -51,7 +53,7 @@ export class WorkerProcess {
   readonly #tree: ProcessTree;
   readonly #pipes: WorkerPipes;
   readonly #input: Input | null;
-  readonly #isWrapped: boolean;
+  readonly #wrapped: Wrapped | null;
   #isTreeGone = false;
   #askedToEnd = false;
   /** After the grace period of a worker that was asked to end. */
@@ -69,7 +71,7 @@ export class WorkerProcess {
     this.#tree = tools.trees.started(mark, worker.pid, worker.start);
     this.#pipes = pipes;
     this.#input = input;
-    this.#isWrapped = wrapped !== null;
+    this.#wrapped = wrapped;
     this.ended = this.#untilEnded(worker.exited);
   }
 
@@ -121,7 +123,8 @@ export class WorkerProcess {
     });
     if (this.#askedToEnd) return;
     this.#askedToEnd = true;
-    await this.#tools.trees.signal(this.#tree, "SIGTERM", this.#isWrapped);
+    if ((await this.#wrapped?.terminate()) === true) return;
+    await this.#tools.trees.signal(this.#tree, "SIGTERM", this.#wrapped !== null);
   }
 
   /** The most that it was seen to use so far; null when nobody has looked. */

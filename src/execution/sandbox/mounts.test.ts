@@ -21,8 +21,8 @@ describe("what a policy names", () => {
   after(() => rmSync(folder, { recursive: true }));
 
   test("is mounted read-only at its own path, the outer folders first", () => {
-    const words = policyMounts([join(folder, "data/inner"), join(folder, "data")], home);
-    const mounted = words.flatMap((word, at) => (word === "--ro-bind" ? [words[at + 2]] : []));
+    const shown = policyMounts([join(folder, "data/inner"), join(folder, "data")], home);
+    const mounted = shown.flatMap((one) => (one.kind === "mount" && one.isReadOnly ? [one.path] : []));
     assert.deepEqual(mounted, [join(folder, "data"), join(folder, "data/inner")]);
   });
 

@@ -1,4 +1,4 @@
-// What a sandbox shows of its machine, as words for bubblewrap.
+// What a sandbox shows of its machine, in the order in which it is made, whatever makes it.
 //
 // - Programs and libraries of the system, read-only; of /etc what they need and no secrets; nothing of /home, /root, /var,
 //   /run, /sys and SVC_HOME but what is the worker's own.
@@ -36,67 +36,75 @@ export const ownSettings: Readonly<Record<string, string>> = {
   "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 };
 
-export const readOnly = (from: string, to = from): Words => ["--ro-bind", from, to];
-const writable = (from: string, to: string): Words => ["--bind", from, to];
-/** A folder that everybody may look into: what bubblewrap makes on the way to a mount is closed to all but its owner. */
-export const folder = (path: string): Words => ["--perms", "0755", "--dir", path];
+/** Something at a path inside. */
+export type Shown =
+  | { readonly kind: "mount"; readonly path: string; readonly from: string; readonly isReadOnly: boolean }
+  /** Everybody may look into it. */
+  | { readonly kind: "folder"; readonly path: string }
+  | { readonly kind: "link"; readonly path: string; readonly to: string }
+  /** A copy, which everybody reads. */
+  | { readonly kind: "file"; readonly path: string; readonly from: string };
+
+export const readOnly = (from: string, path = from): Shown => ({
+  kind: "mount",
+  path,
+  from,
+  isReadOnly: true,
+});
+export const writable = (from: string, path: string): Shown => ({
+  kind: "mount",
+  path,
+  from,
+  isReadOnly: false,
+});
+export const folder = (path: string): Shown => ({ kind: "folder", path });
 
 /** The folders on the way to a path, from the top. */
-function foldersAbove(path: string): Words {
+function pathsAbove(path: string): readonly string[] {
   const above = dirname(path);
-  return above === "/" ? [] : [...foldersAbove(above), ...folder(above)];
+  return above === "/" ? [] : [...pathsAbove(above), above];
 }
 
-/** A file of /etc, and where it is read from. */
-export interface SettingsFile {
-  readonly path: string;
-  readonly from: string;
-}
+const foldersAbove = (path: string): readonly Shown[] => pathsAbove(path).map(folder);
 
-/** @param folder where our own ones are, by their names */
-export function settingsFiles(folder: string): readonly SettingsFile[] {
-  const own = Object.keys(ownSettings).map((name) => ({ path: `/etc/${name}`, from: join(folder, name) }));
+/** Programs and libraries of the system, and files of /etc. @param ownFolder where our own ones are, by their names */
+export function systemShown(ownFolder: string): readonly Shown[] {
+  const linked = SYSTEM.flatMap((path): readonly Shown[] => {
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (found?.isSymbolicLink()) return [{ kind: "link", path, to: readlinkSync(path) }];
+    return found?.isDirectory() ? [readOnly(path)] : [];
+  });
+  const shown = SETTINGS.filter((path) => existsSync(path)).flatMap((path) => [
+    ...foldersAbove(path),
+    readOnly(path),
+  ]);
+  const own = Object.keys(ownSettings).map((name) => [`/etc/${name}`, join(ownFolder, name)] as const);
   const system = SETTINGS_FILES.filter((path) => {
     const found = statSync(path, { throwIfNoEntry: false });
     return found?.isFile() && (found.mode & EVERYBODY_READS) !== 0;
   });
-  return [...own, ...system.map((path) => ({ path, from: path }))];
-}
-
-/** @param settingsFrom the number of the first of the files of /etc, which are open */
-export function systemMounts(settings: readonly SettingsFile[], settingsFrom: number): Words {
-  const linked = SYSTEM.flatMap((path) => {
-    const found = lstatSync(path, { throwIfNoEntry: false });
-    if (found?.isSymbolicLink()) return ["--symlink", readlinkSync(path), path];
-    return found?.isDirectory() ? readOnly(path) : [];
-  });
-  const shown = SETTINGS.filter((path) => existsSync(path)).flatMap((path) => [
-    ...foldersAbove(path),
-    ...readOnly(path),
-  ]);
-  const copied = settings.flatMap(({ path }, index) => [
-    ...foldersAbove(path),
-    ...["--perms", "0444", "--file", String(settingsFrom + index), path],
-  ]);
-  return [...readOnly("/usr"), ...linked, ...shown, ...copied];
+  const copied = [...own, ...system.map((path) => [path, path] as const)].flatMap(
+    ([path, from]): readonly Shown[] => [...foldersAbove(path), { kind: "file", path, from }],
+  );
+  return [readOnly("/usr"), ...linked, ...shown, ...copied];
 }
 
 /**
  * @param outside where the worker's things are on the machine
  * @param seen where it finds them
  */
-export function workerMounts(outside: WorkerPlaces, seen: WorkerPlaces): Words {
+export function workerMounts(outside: WorkerPlaces, seen: WorkerPlaces): readonly Shown[] {
   const { resources, models } = outside.brought;
   return [
-    ...folder("/sandbox"),
+    folder("/sandbox"),
     ...foldersAbove(seen.workspace),
-    ...writable(outside.workspace, seen.workspace),
-    ...readOnly(outside.files.folder, inside.attempt),
-    ...writable(outside.files.output, inside.output),
-    ...writable(outside.runFolder, inside.runFolder),
-    ...readOnly(realpathSync(process.execPath), inside.node),
-    ...(outside.volumes.length > 0 ? folder(inside.volumes) : []),
-    ...outside.volumes.flatMap(({ need, path }, index) => {
+    writable(outside.workspace, seen.workspace),
+    readOnly(outside.files.folder, inside.attempt),
+    writable(outside.files.output, inside.output),
+    writable(outside.runFolder, inside.runFolder),
+    readOnly(realpathSync(process.execPath), inside.node),
+    ...(outside.volumes.length > 0 ? [folder(inside.volumes)] : []),
+    ...outside.volumes.map(({ need, path }, index) => {
       const to = seen.volumes[index]!.path;
       return need.isReadOnly ? readOnly(path, to) : writable(path, to);
     }),
@@ -106,15 +114,13 @@ export function workerMounts(outside: WorkerPlaces, seen: WorkerPlaces): Words {
 }
 
 /** What the links in a folder lead to. */
-function targetsIn(links: string, to: string): Words {
-  const targets = readdirSync(links).flatMap((name) =>
-    readOnly(realpathSync(join(links, name)), join(to, name)),
-  );
-  return [...folder(to), ...targets];
+function targetsIn(links: string, to: string): readonly Shown[] {
+  const targets = readdirSync(links).map((name) => readOnly(realpathSync(join(links, name)), join(to, name)));
+  return [folder(to), ...targets];
 }
 
 /** @throws AttemptFailure when one is not there, or may not be shown */
-export function policyMounts(paths: readonly string[], home: string): Words {
+export function policyMounts(paths: readonly string[], home: string): readonly Shown[] {
   if (paths.length === 0) return [];
   const realHome = realpathSync(home);
   return [...paths].sort().flatMap((path) => {
@@ -122,7 +128,7 @@ export function policyMounts(paths: readonly string[], home: string): Words {
     if (isClosedPath(real) || isInside(realHome, real) || isInside(real, realHome))
       throw unmet(`"${path}" is, or leads to, what no sandbox is shown`);
     // Programs of the system are there already.
-    return isInside("/usr", real) ? [] : [...foldersAbove(path), ...readOnly(real, path)];
+    return isInside("/usr", real) ? [] : [...foldersAbove(path), readOnly(real, path)];
   });
 }
 
@@ -130,6 +136,8 @@ export interface Device {
   readonly path: string;
   /** Behind all symlinks. */
   readonly real: string;
+  /** The folders on the way to it, from the top. */
+  readonly above: readonly string[];
 }
 
 /** @throws AttemptFailure when one is not there */
@@ -137,12 +145,8 @@ export function devicesAt(paths: readonly string[]): readonly Device[] {
   return [...new Set(paths)].map((path) => {
     const real = realPathOf(path);
     if (!isDevice(real) || !isInside("/dev", real)) throw unmet(`"${path}" is no device`);
-    return { path, real };
+    return { path, real, above: pathsAbove(path) };
   });
-}
-
-export function deviceMounts(devices: readonly Device[]): Words {
-  return devices.flatMap(({ path, real }) => [...foldersAbove(path), "--dev-bind", real, path]);
 }
 
 function realPathOf(path: string): string {

@@ -7,7 +7,7 @@ import type { TaskStart } from "../../engine/task-port.ts";
 import { OpenFolder } from "../../lib/open-folder.ts";
 import { logEvent } from "../output/event-stream.ts";
 import { AttemptFailure, type AttemptReport } from "../runner/attempt.ts";
-import type { Words } from "./mounts.ts";
+import { folder as folderInside, readOnly, type Shown, type Words, writable } from "./mounts.ts";
 import { AllowList, allowListProblems } from "./network/allow-list.ts";
 import { destinationText } from "./network/hosts.ts";
 import { proxyVariables, relayFile, withRelay } from "./network/relay-words.ts";
@@ -16,7 +16,7 @@ import type { SandboxNetworks } from "./network/sandbox-networks.ts";
 import { inside } from "./places.ts";
 
 export interface NetworkOfSandbox extends AsyncDisposable {
-  readonly mounts: Words;
+  readonly mounts: readonly Shown[];
   /** For the worker, unless its node says otherwise. */
   readonly variables: Readonly<Record<string, string>>;
   wrap: (command: { readonly file: string; readonly args: Words }) => {
@@ -66,7 +66,11 @@ export async function openNetwork(
   const hosts = network.check ? new AllowList(network.allow).destinations().map(destinationText) : [];
   const kept = open.move();
   return {
-    mounts: ["--ro-bind", relayFile, inside.relay, "--bind", join(folder, name), inside.socket],
+    mounts: [
+      folderInside("/sandbox/network"),
+      readOnly(relayFile, inside.relay),
+      writable(join(folder, name), inside.socket),
+    ],
     variables: proxyVariables(network.allow),
     wrap: (command) => withRelay(command, inside, hosts),
     [Symbol.asyncDispose]: () => kept.disposeAsync(),

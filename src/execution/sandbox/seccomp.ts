@@ -218,12 +218,16 @@ const cloneRules: Program = [
 
 const ioctlRules: Program = [load(argument(1)), ...oneOf(TERMINAL_CONTROLS, errno(EPERM), ALLOW)];
 
+/** Those that are refused whatever their arguments, by name. */
+const refusedNumbers = (numbers: Readonly<Record<string, number>>) =>
+  Object.entries({ ...numbers, ...young }).filter(([name]) => !conditional.includes(name));
+
 /** @returns null where the numbers of the calls are not known */
 export function seccompProgram(arch: string = process.arch): Program | null {
   const { audit, numbers } = architectures[arch] ?? { audit: 0, numbers: {} };
   const { socket, clone, ioctl } = numbers;
   if (socket === undefined || clone === undefined || ioctl === undefined) return null;
-  const refused = Object.entries({ ...numbers, ...young }).filter(([name]) => !conditional.includes(name));
+  const refused = refusedNumbers(numbers);
   return [
     load(ARCHITECTURE),
     { code: JUMP_IF_EQUAL, jt: 1, jf: 0, k: audit },
@@ -250,4 +254,35 @@ export function seccompBytes(program: Program): Buffer {
     bytes.writeUInt32LE(k >>> 0, at + 4);
   }
   return bytes;
+}
+
+/**
+ * The filter as the Open Container Initiative's runtime specification has it, for a kernel that is not the machine's: of what
+ * depends on arguments, namespaces, terminals and netlink are looked at.
+ */
+export function ociSeccomp(arch: string = process.arch) {
+  const names = refusedNumbers(architectures[arch]?.numbers ?? {}).map(([name]) => name);
+  const refuse = (calls: readonly string[], args: readonly object[]) => ({
+    ...{ names: calls, action: "SCMP_ACT_ERRNO", errnoRet: EPERM },
+    ...(args.length > 0 && { args }),
+  });
+  const bits = Array.from({ length: 32 }, (_, bit) => 2 ** bit).filter((bit) => (NAMESPACES & bit) !== 0);
+  const { clone3: _, ...others } = unknownCalls;
+  return {
+    defaultAction: "SCMP_ACT_ALLOW",
+    syscalls: [
+      refuse([...names, ...Object.keys(others)], []),
+      ...bits.map((bit) =>
+        refuse(["clone"], [{ index: 0, value: bit, valueTwo: bit, op: "SCMP_CMP_MASKED_EQ" }]),
+      ),
+      refuse(
+        ["socket"],
+        [
+          { index: 0, value: AF_NETLINK, op: "SCMP_CMP_EQ" },
+          { index: 2, value: NETLINK_ROUTE, op: "SCMP_CMP_NE" },
+        ],
+      ),
+      ...TERMINAL_CONTROLS.map((value) => refuse(["ioctl"], [{ index: 1, value, op: "SCMP_CMP_EQ" }])),
+    ],
+  };
 }

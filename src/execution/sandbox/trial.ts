@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { GraphNode } from "../../engine/graph.ts";
 import type { Clock, EngineLog } from "../../engine/ports.ts";
+import type { SandboxEngineName } from "../../engine/sandbox.ts";
 import type { TaskStart } from "../../engine/task-port.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import { FifoSupply } from "../process/pipes.ts";
@@ -25,6 +26,7 @@ export interface TrialParts {
   /** The package's folder. */
   readonly folder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  readonly engine: SandboxEngineName;
   readonly clock: Clock;
   readonly log: EngineLog;
 }
@@ -48,7 +50,7 @@ export function hasSandbox({ config }: GraphNode): boolean {
  * @param what `check`: nothing but the sandbox, and the hosts of its policy are tried; `shell`: a shell at this terminal
  */
 export async function tryNode(node: GraphNode, what: "check" | "shell", parts: TrialParts): Promise<Tried> {
-  const { folder, env, clock, log } = parts;
+  const { folder, env, engine, clock, log } = parts;
   await using open = new AsyncDisposableStack();
   const home = mkdtempSync(join(realpathSync(tmpdir()), "troupe-sandbox-"));
   open.defer(() => removeTree(home));
@@ -73,7 +75,9 @@ export async function tryNode(node: GraphNode, what: "check" | "shell", parts: T
     const policy = { ...config, sandbox: { ...config.sandbox, network } };
     const outside = await places.prepare(task, policy, report);
     open.defer(() => places.putAway(outside, null));
-    const sandbox = open.use(await new Sandboxes(home, networks).prepare(task, policy, outside, report));
+    const sandbox = open.use(
+      await new Sandboxes(home, networks, engine).prepare(task, policy, outside, report),
+    );
     const words = startWords(
       { ...config, module: null, command: what === "check" ? ["true"] : ["/bin/sh", "-i"] },
       task,

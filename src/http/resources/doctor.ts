@@ -3,6 +3,7 @@
 import type { FastifyInstance } from "fastify";
 import type { Catalog } from "../../blueprints/catalog.ts";
 import { isoTime } from "../../engine/event.ts";
+import type { SandboxEngineName } from "../../engine/sandbox.ts";
 import { type Check, examinationOf } from "../../execution/examination.ts";
 import {
   checkDiskSync,
@@ -43,6 +44,7 @@ export interface Parts extends HealthParts {
   readonly catalog: Catalog;
   /** Of the place of files beside the home; null when there is none. */
   readonly checkFiles: () => Promise<Finding | null>;
+  readonly sandboxEngine: SandboxEngineName;
   readonly nowMs: () => number;
 }
 
@@ -81,7 +83,7 @@ function checksOf(parts: Parts): readonly Check[] {
     one("disk sync", () => checkDiskSync(home)),
     one("ports", freePort),
     { name: "tools", run: checkTools },
-    one("sandbox", checkSandbox),
+    one("sandbox", () => checkSandbox(parts.sandboxEngine)),
     one("orphans", checkProc),
     one("catalog", () => catalogFinding(parts)),
   ];

@@ -8,7 +8,7 @@ import { isSandboxRunner, MANIFEST_VERSION } from "../../engine/graph.ts";
 import { type AgentRecord, isTerminal, type TaskRecord } from "../../engine/journal.ts";
 import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import { parsePolicy, shownLimits } from "../../engine/manifest/sandbox-policy.ts";
-import { SANDBOX_ENGINE } from "../../engine/sandbox.ts";
+import type { SandboxEngineName } from "../../engine/sandbox.ts";
 import type { TaskRef } from "../../engine/task-port.ts";
 import type { Peaks } from "../../execution/process/usage.ts";
 import { Slices } from "../../lib/slices.ts";
@@ -25,8 +25,11 @@ export interface RenderContext {
   readonly home: string;
 }
 
-/** What tells the most that a running command was seen to use; null when that is not known here. */
+/** What is known here of running commands. */
 export interface CommandPeaks {
+  /** What makes the sandboxes of this node. */
+  readonly sandboxEngine: SandboxEngineName;
+  /** The most that one was seen to use; null when that is not known here. */
   readonly peaksOf: (ref: TaskRef) => Promise<Peaks | null>;
 }
 
@@ -162,11 +165,10 @@ function sandboxOf(node: JsonObject): JsonObject | null {
   const config = isObject(node.config) ? node.config : {};
   const runner = config.runner_module ?? node.runner_module;
   if (typeof runner !== "string" || !isSandboxRunner(runner)) return null;
-  const engine = SANDBOX_ENGINE;
-  if (typeof config.policy === "string") return { engine, policy: config.policy };
+  if (typeof config.policy === "string") return { policy: config.policy };
   const { network, readOnly, devices, environment, limits } = parsePolicy(config.sandbox ?? {}).policy;
   return {
-    ...{ engine, network_allow: network.allow, read_only: readOnly, devices, environment },
+    ...{ network_allow: network.allow, read_only: readOnly, devices, environment },
     limits: shownLimits(limits),
   };
 }
@@ -243,8 +245,12 @@ function stateObject(record: AgentRecord | undefined): string {
   return state.startsWith("{") ? state : `{"value":${state}}`;
 }
 
-async function sandboxes(detail: JobDetail, nodes: readonly NodeView[], { peaksOf }: CommandPeaks) {
-  const { jobId } = detail.job;
+async function sandboxes(
+  detail: JobDetail,
+  nodes: readonly NodeView[],
+  { peaksOf, sandboxEngine, nodeNames }: CommandPeaks & RenderContext,
+) {
+  const { jobId, owner } = detail.job;
   const shown = detail.tasks.map(async ({ kind, state, agentIndex, taskSeq, attempt }) => {
     if (kind !== "command" || state.kind !== "running") return [];
     const { nodeId, sandbox } = nodes[agentIndex]!;
@@ -257,6 +263,8 @@ async function sandboxes(detail: JobDetail, nodes: readonly NodeView[], { peaksO
         attempt,
         ...(state.lease !== null && { pool: state.lease.pool }),
         started_at: isoTime(state.startedAtMs),
+        // Another node may have another one.
+        engine: state.lease?.node === undefined && nodeNames.isHere(owner) ? sandboxEngine : null,
         ...sandbox,
         peaks: peaks && {
           memory_bytes: peaks.memoryBytes,
