@@ -16,6 +16,8 @@ const views = {
   light: {},
   dark: { colorScheme: "dark" },
   narrow: { viewport: { width: 360, height: 780 } },
+  // What a window of 1280 px shows at 200 %.
+  zoomed: { viewport: { width: 640, height: 450 }, deviceScaleFactor: 2 },
 } as const;
 
 let program: Program;
@@ -124,6 +126,59 @@ describe("the console", { skip: noChromium }, () => {
     await page.locator(".event", { hasText: "job_failed" }).first().waitFor();
     await page.goBack();
     await page.getByText("line 1 of the log").waitFor();
+    assertQuiet(opened);
+    await page.context().close();
+  });
+
+  test("draws a thousand agents in a few boxes, walks along their edges by keys, and opens a box as a table", async () => {
+    const loads = Array.from({ length: 990 }, (_, i) => router(`load-${i}`));
+    const edges = loads.map(({ node_id }) => ["in", String(node_id)] as const);
+    const jobId = await namedJob(
+      "Thousand",
+      graph(
+        "thousand",
+        [router("in"), ...loads, router(HOSTILE), executor("broken", "exit 3")],
+        [...edges, ["in", HOSTILE], [HOSTILE, "load-1"], ["load-1", "broken"]],
+      ),
+    );
+    const runId = await startRun(program, jobId);
+    await ended(program, runId);
+    const opened = await openPage(browser, consoleAt(`/runs/${runId}/graph`));
+    const { page } = opened;
+    await page.locator('.box[data-state="failed"]', { hasText: "broken" }).waitFor();
+    await page.locator(".box.many", { hasText: "load-… × 989" }).waitFor();
+    assert.ok((await page.locator(".box").count()) <= 120);
+    await page.locator(".told", { hasText: "989" }).waitFor();
+    // From the start to what it leads to, and on.
+    await page.locator('.box[tabindex="0"]').focus();
+    await page.keyboard.press("ArrowRight");
+    const focused = () => page.evaluate("document.activeElement.querySelector('title').textContent");
+    assert.match(String(await focused()), /load-/);
+    await page.keyboard.press("ArrowLeft");
+    assert.match(String(await focused()), /^in\n/);
+    await page.getByLabel("Boxes tell").selectOption("messages");
+    await page.locator(".box.many .state", { hasText: "989 messages" }).waitFor();
+    await page.getByRole("button", { name: "Top to bottom" }).click();
+    await page.waitForFunction(
+      "(({ width, height }) => height.baseVal.value > 200 && width.baseVal.value > 0)(document.querySelector('.graph svg'))",
+    );
+    await page.getByLabel("Name contains").fill("broken");
+    await page.locator('.box.many[data-found="false"]').first().waitFor();
+    await page.keyboard.press("Enter");
+    assert.match(String(await focused()), /^broken/);
+    await page.getByLabel("Name contains").fill("");
+    await page.waitForURL((url) => !url.searchParams.has("q"));
+    await page.locator(".box.many", { hasText: "load-…" }).click();
+    const table = page.getByRole("table");
+    assert.equal(await table.getAttribute("aria-rowcount"), "990");
+    assert.ok((await table.getByRole("row").count()) < 100);
+    await page.getByRole("button", { name: "Show all" }).click();
+    await page.getByRole("button", { name: "Table" }).click();
+    await page.getByLabel("Name contains").fill("onerror");
+    await table.getByRole("link", { name: /^<img src=x/ }).waitFor();
+    // A sent link opens the same box, also before its places are known.
+    await page.goto(consoleAt(`/runs/${runId}/graph?box=load-0`));
+    await page.locator('table[aria-rowcount="990"]').waitFor();
     assertQuiet(opened);
     await page.context().close();
   });
@@ -261,6 +316,7 @@ describe("the console", { skip: noChromium }, () => {
       ...[
         "",
         "/graph",
+        "/graph?show=table&overlay=duration",
         "/timeline",
         "/logs",
         "/events",

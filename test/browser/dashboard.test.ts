@@ -381,7 +381,7 @@ describe("the dashboard", { skip: noChromium }, () => {
     const { run } = await ended(program, await startRun(program, jobId));
     const { page } = await openPage(browser, gatewayPage(program, String(run.run_id)));
     await seeStatus(page, "Completed");
-    await page.locator(".box.many", { hasText: "500 × w…" }).waitFor();
+    await page.locator(".box.many", { hasText: "w… × 500" }).waitFor();
     assert.equal(await page.locator(".box").count(), 2);
     await page.getByRole("button", { name: "List" }).click();
     assert.equal(await page.locator("#list tbody tr").count(), 200);

@@ -6,6 +6,8 @@
 import { atMost, byId, element, fill, scrollable, setAttribute, setText } from "./dom.js";
 import { nowText } from "./event-text.js";
 import { clean, count, ends, plural, start } from "./format.js";
+import { GraphFrame } from "./graph-frame.js";
+import { layout } from "./graph-layout.js";
 import { GraphView } from "./graph-view.js";
 import { shownState, stateNames } from "./model.js";
 
@@ -28,7 +30,9 @@ export class AgentsView {
     this.#showAgent = showAgent;
     scrollable(byId("graph"), "The graph; the list has the same in words");
     scrollable(byId("list"), "The agents as a list");
-    this.#graph = new GraphView(page.model, byId("graph"), showAgent);
+    this.#graph = new GraphView(page.model, new GraphFrame(byId("graph")), ([id, ...others]) => {
+      if (others.length === 0) showAgent(id);
+    });
     this.#choose = atMost(CHOOSE_MS, () => this.#fillList());
     byId("show-graph").addEventListener("click", () => this.#show("graph"));
     byId("show-list").addEventListener("click", () => this.#show("list"));
@@ -41,7 +45,7 @@ export class AgentsView {
     const isReshaped = model.shape !== this.#shape;
     this.#shape = model.shape;
     if (isReshaped) {
-      this.#graph.lay();
+      this.#graph.lay(layout([...model.agents.values()], [...model.edges.values()]));
       this.#fillList();
     }
     this.#graph.draw(model.changed);

@@ -1,4 +1,4 @@
-// How large the graph is drawn, and which part of it is in sight: zoom, fit, and following the agents that work.
+// How large the graph is drawn, and which part of it is in sight: zoom, fit, moving it, and following the agents that work.
 //
 // - While it follows, a working agent is in sight if there is one. Moving the graph stops that.
 
@@ -6,6 +6,7 @@ import { byId, setAttribute } from "./dom.js";
 import { box as measure } from "./graph-layout.js";
 
 const STEP = 1.25;
+const DRAG_PX = 4;
 const SCALE = { least: 0.1, most: 3 };
 const activeStates = ["failed", "waiting", "running", "retrying"];
 
@@ -25,6 +26,8 @@ export class GraphFrame {
     for (const move of ["wheel", "pointerdown", "keydown"]) {
       frame.addEventListener(move, () => this.#follow(false), { passive: true });
     }
+    frame.addEventListener("wheel", (event) => this.#wheel(event), { passive: false });
+    frame.addEventListener("pointerdown", (event) => this.#drag(event));
   }
 
   /** @param plan of graph-layout.js */
@@ -41,6 +44,11 @@ export class GraphFrame {
     const active = boxes.filter(({ shown }) => activeStates.includes(shown));
     if (active.length === 0 || active.some((one) => this.#isInSight(one))) return;
     const [first] = active.toSorted((a, b) => activeStates.indexOf(a.shown) - activeStates.indexOf(b.shown));
+    this.center(first);
+  }
+
+  /** @param box {x, y} */
+  center(first) {
     const { clientWidth, clientHeight } = this.#frame;
     this.#frame.scrollTo(
       (first.x + measure.width / 2) * this.#scale - clientWidth / 2,
@@ -59,16 +67,44 @@ export class GraphFrame {
     );
   }
 
-  /** What is in the middle stays there. */
-  #zoom(scale) {
+  /** With Ctrl or ⌘, or two fingers, the wheel zooms. */
+  #wheel(event) {
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    const { left, top } = this.#frame.getBoundingClientRect();
+    this.#zoom(this.#scale * 2 ** (-event.deltaY / 200), event.clientX - left, event.clientY - top);
+  }
+
+  /** A mouse moves the graph; fingers scroll it without help. */
+  #drag({ pointerType, button, pointerId, clientX, clientY }) {
+    if (pointerType !== "mouse" || button !== 0) return;
+    const frame = this.#frame;
+    const { scrollLeft, scrollTop } = frame;
+    const ending = new AbortController();
+    const { signal } = ending;
+    const move = (event) => {
+      const [x, y] = [event.clientX - clientX, event.clientY - clientY];
+      // A click that trembles stays one.
+      if (!frame.hasPointerCapture(pointerId) && Math.hypot(x, y) < DRAG_PX) return;
+      frame.setPointerCapture(pointerId);
+      frame.scrollTo(scrollLeft - x, scrollTop - y);
+    };
+    frame.addEventListener("pointermove", move, { signal });
+    for (const end of ["pointerup", "pointercancel"]) {
+      addEventListener(end, () => ending.abort(), { signal });
+    }
+  }
+
+  /** What is at the place given, else in the middle, stays there. */
+  #zoom(scale, atX = this.#frame.clientWidth / 2, atY = this.#frame.clientHeight / 2) {
     const frame = this.#frame;
     const next = Math.min(SCALE.most, Math.max(SCALE.least, scale));
     const grown = next / this.#scale;
-    const [x, y] = [frame.scrollLeft + frame.clientWidth / 2, frame.scrollTop + frame.clientHeight / 2];
+    const [x, y] = [frame.scrollLeft + atX, frame.scrollTop + atY];
     this.#scale = next;
     setAttribute(this.#svg, "width", Math.round(this.#plan.width * next));
     setAttribute(this.#svg, "height", Math.round(this.#plan.height * next));
-    frame.scrollTo(x * grown - frame.clientWidth / 2, y * grown - frame.clientHeight / 2);
+    frame.scrollTo(x * grown - atX, y * grown - atY);
   }
 
   #fit() {

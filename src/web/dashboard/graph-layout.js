@@ -1,4 +1,5 @@
-// Where the boxes of a graph are drawn: in layers from left to right, as far from the start as their longest way. Pure.
+// Where the boxes of a graph are drawn: in layers from left to right or from top to bottom, as far from the start as their
+// longest way. Pure.
 //
 // - Time and space are linear in nodes and edges, but for sorting.
 // - The same graph gives the same picture, and nothing in it depends on how far the run is: boxes never move.
@@ -16,9 +17,10 @@ export const box = { width: 196, height: 56, gapX: 72, gapY: 18, margin: 16 };
 /**
  * @param nodes [{id, type}] in the order of the graph
  * @param edges [{from, to}] between them
- * @returns {boxes: [{members, x, y}], edges: [{from, to, isBack}] between boxes by index, width, height}
+ * @param isDown from top to bottom
+ * @returns {boxes: [{members, x, y}], edges: [{from, to, isBack}] between boxes by index, width, height, isDown}
  */
-export function layout(nodes, edges) {
+export function layout(nodes, edges, isDown = false) {
   const graph = linked(nodes, edges);
   const layers = layersOf(graph);
   let group = (index) => index;
@@ -29,7 +31,7 @@ export function layout(nodes, edges) {
   }
   if (boxes.list.length > BOXES_MAX) boxes = inBands(nodes, layers);
   const links = linksOf(graph, boxes);
-  return placed(boxes.list, links);
+  return placed(boxes.list, links, isDown);
 }
 
 /** Neighbours by index; an edge to itself is none. */
@@ -155,7 +157,7 @@ function linksOf({ next }, { list: boxes, of }) {
 }
 
 /** Each layer ordered by where its neighbours are, to and fro, and centred. */
-function placed(boxes, links) {
+function placed(boxes, links, isDown) {
   const layers = [];
   for (const one of boxes) {
     layers[one.layer] ??= [];
@@ -181,24 +183,21 @@ function placed(boxes, links) {
       settle(layer);
     }
   }
-  const tallest = Math.max(0, ...layers.map((layer) => layer.length));
-  const innerHeight = tallest * (box.height + box.gapY) - box.gapY;
-  layers.forEach((layer, column) => {
-    const height = layer.length * (box.height + box.gapY) - box.gapY;
+  // Along is the way from layer to layer, across is within one.
+  const across = isDown ? box.width + box.gapY : box.height + box.gapY;
+  const along = isDown ? box.height + box.gapX : box.width + box.gapX;
+  const most = layers.reduce((size, layer) => Math.max(size, layer.length), 1);
+  layers.forEach((layer, depth) => {
     layer.forEach((one, row) => {
-      one.x = box.margin + column * (box.width + box.gapX);
-      one.y = box.margin + (innerHeight - height) / 2 + row * (box.height + box.gapY);
+      const [far, aside] = [depth * along, ((most - layer.length) / 2 + row) * across];
+      one.x = box.margin + (isDown ? aside : far);
+      one.y = box.margin + (isDown ? far : aside);
     });
   });
-  return {
-    boxes,
-    edges: links,
-    width: 2 * box.margin + Math.max(1, layers.length) * (box.width + box.gapX) - box.gapX,
-    height:
-      2 * box.margin +
-      Math.max(box.height, innerHeight) +
-      (links.some(({ isBack }) => isBack) ? box.gapY : 0),
-  };
+  const length = 2 * box.margin + Math.max(1, layers.length) * along - box.gapX;
+  const hasBack = links.some(({ isBack }) => isBack);
+  const breadth = 2 * box.margin + most * across - box.gapY + (hasBack ? box.gapY : 0);
+  return { boxes, edges: links, width: isDown ? breadth : length, height: isDown ? length : breadth, isDown };
 }
 
 function mean(indexes, place) {

@@ -4,8 +4,7 @@
 import { drawn, setAttribute, setText } from "./dom.js";
 import { nowText } from "./event-text.js";
 import { clean, count, ends, start } from "./format.js";
-import { GraphFrame } from "./graph-frame.js";
-import { layout, box as measure } from "./graph-layout.js";
+import { box as measure } from "./graph-layout.js";
 import { shownState, stateNames } from "./model.js";
 
 /** Paths in a square of 16. A sign differs from each other one by its shape. */
@@ -34,57 +33,77 @@ const BAR_WIDTH = measure.width - 44;
 export class GraphView {
   #model;
   #frame;
-  #showAgent;
-  #boxes = [];
-  #boxOf = new Map();
+  #open;
   #into = new Map();
+  #boxOf = new Map();
   #isWhole = false;
+  /** [{members, index, x, y, shown, group, state}] as they are drawn; shown: the state that is. */
+  boxes = [];
+  /** [{from, to, isBack}] between them. */
+  links = [];
+  /**
+   * What boxes tell instead of the state of their agents; null: the state.
+   *
+   * @type {((box: any) => { text: string, share: number }) | null} share: from 0 to 1
+   */
+  overlay = null;
 
-  constructor(model, frame, showAgent) {
+  /** @param frame of graph-frame.js @param open called with the agents of a box that is clicked */
+  constructor(model, frame, open) {
     this.#model = model;
-    this.#frame = new GraphFrame(frame);
-    this.#showAgent = showAgent;
+    this.#frame = frame;
+    this.#open = open;
   }
 
-  /** Draws the graph anew: it has other agents or edges than before. */
-  lay() {
-    const { agents, edges } = this.#model;
-    const plan = layout([...agents.values()], [...edges.values()]);
+  /** Draws the graph anew: it has other agents or edges than before. @param plan of graph-layout.js */
+  lay(plan) {
     const svg = drawn("svg", {
       viewBox: `0 0 ${plan.width} ${plan.height}`,
-      role: "img",
+      role: "group",
       "aria-label": "The graph of the run",
     });
     this.#into = new Map();
+    this.links = plan.edges;
     svg.append(this.#edges(plan));
     this.#boxOf = new Map();
-    this.#boxes = plan.boxes.map((one) => {
+    this.boxes = plan.boxes.map((one) => {
       const made = this.#box(one);
       svg.append(made.group);
       for (const id of one.members) this.#boxOf.set(id, made);
       return made;
     });
     this.#frame.show(svg, plan);
+    this.redraw();
+  }
+
+  /** The box of an agent; undefined for none. */
+  boxOf(id) {
+    return this.#boxOf.get(id);
+  }
+
+  /** Everything is told anew with the next picture. */
+  redraw() {
     this.#isWhole = true;
   }
 
   draw(changed) {
-    const stale = this.#isWhole ? new Set(this.#boxes) : new Set();
+    const stale = new Set(this.#isWhole ? this.boxes : []);
     this.#isWhole = false;
     for (const id of changed) {
       const found = this.#boxOf.get(id);
       if (found !== undefined) stale.add(found);
     }
     for (const one of stale) this.#fill(one);
-    if (stale.size > 0) this.#frame.followActive(this.#boxes);
+    if (stale.size > 0) this.#frame.followActive(this.boxes);
   }
 
-  #edges({ boxes, edges, height }) {
+  #edges(plan) {
+    const { boxes, edges } = plan;
     const group = drawn("g", { class: "edges" });
     const isSingle = edges.length <= SINGLE_EDGES_MAX;
     const parts = { on: [], back: [] };
     for (const { from, to, isBack } of edges) {
-      const d = (isBack ? wayBack : wayOn)(boxes[from], boxes[to], height - measure.margin / 2);
+      const d = (isBack ? wayBack : wayOn)(boxes[from], boxes[to], plan);
       if (!isSingle) parts[isBack ? "back" : "on"].push(d);
       else {
         const path = drawn("path", { d, class: isBack ? "edge back" : "edge" });
@@ -126,19 +145,22 @@ export class GraphView {
       drawn("svg", { x: 36, width: width - 42, height }, made.name, made.state),
       made.bar,
     );
-    const name = isGroup ? `${count(members.length)} × ${this.#groupName(members)}` : agent.id;
-    setText(made.name, ends(clean(name), NAME_CHARS));
-    if (!isGroup) made.group.addEventListener("click", () => this.#showAgent(first));
+    const many = ` × ${count(members.length)}`;
+    const text = isGroup
+      ? ends(clean(this.#groupName(members)), NAME_CHARS - many.length) + many
+      : ends(clean(agent.id), NAME_CHARS);
+    setText(made.name, text);
+    made.group.addEventListener("click", () => this.#open(members));
     return made;
   }
 
-  /** What the agents of a group have in common: how their names begin, else their role, else their type. */
+  /** What the agents of a group have in common: how their names begin, or their role; else one of them stands for all. */
   #groupName(members) {
     const agents = members.map((id) => this.#model.agents.get(id));
-    const prefix = commonStart(members).replace(/[\s\d._-]+$/, "");
-    const common = (field) =>
-      agents.every((agent) => agent[field] === agents[0][field]) ? agents[0][field] : "";
-    return prefix !== "" ? `${prefix}…` : common("role") || common("type") || "agents";
+    const prefix = commonStart(members).replace(/\d+$/, "");
+    const [{ id, role }] = agents;
+    if (prefix !== "") return `${prefix}…`;
+    return role !== "" && agents.every((agent) => agent.role === role) ? role : `${id}…`;
   }
 
   #fill(made) {
@@ -156,6 +178,9 @@ export class GraphView {
     for (const path of this.#into.get(made.index) ?? []) setAttribute(path, "data-state", state);
     if (agents.length === 1) fillOne(made, agents[0], state);
     else fillMany(made, agents, tally);
+    const told = this.overlay?.(made) ?? null;
+    if (told !== null) setText(made.state, start(told.text, STATE_CHARS));
+    setAttribute(made.group, "data-heat", told === null ? null : Math.round(told.share * 4));
   }
 }
 
@@ -203,15 +228,29 @@ function drawBar(bar, shares) {
   });
 }
 
-function wayOn(from, to) {
+function wayOn(from, to, { isDown }) {
+  if (isDown) {
+    const [x1, y1] = [from.x + measure.width / 2, from.y + measure.height];
+    const [x2, y2] = [to.x + measure.width / 2, to.y];
+    const bend = Math.max(measure.gapX / 2, (y2 - y1) / 2);
+    return `M${x1} ${y1}C${x1} ${y1 + bend} ${x2} ${y2 - bend} ${x2} ${y2 - 2}`;
+  }
   const [x1, y1] = [from.x + measure.width, from.y + measure.height / 2];
   const [x2, y2] = [to.x, to.y + measure.height / 2];
   const bend = Math.max(measure.gapX / 2, (x2 - x1) / 2);
   return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2 - 2} ${y2}`;
 }
 
-/** Below all boxes, from the end of the one to the start of the other. */
-function wayBack(from, to, bottom) {
+/** Beyond all boxes, from the end of the one to the start of the other. */
+function wayBack(from, to, { isDown, width, height }) {
+  if (isDown) {
+    const side = width - measure.margin / 2;
+    const [x1, y1] = [from.x + measure.width, from.y + measure.height / 2];
+    const [x2, y2] = [to.x + measure.width, to.y + measure.height / 2];
+    const turn = Math.sign(y1 - y2) * measure.gapY;
+    return `M${x1} ${y1}Q${side} ${y1} ${side} ${y1 - turn}L${side} ${y2 + turn}Q${side} ${y2} ${x2} ${y2}`;
+  }
+  const bottom = height - measure.margin / 2;
   const [x1, y1] = [from.x + measure.width / 2, from.y + measure.height];
   const [x2, y2] = [to.x + measure.width / 2, to.y + measure.height];
   const turn = Math.sign(x1 - x2) * measure.gapY;

@@ -74,6 +74,9 @@ function addAgent(model, id, type, role) {
     open: 0,
     attempt: null,
     messages: 0,
+    retries: 0,
+    deadLetters: 0,
+    tokens: 0,
     percent: null,
     label: null,
     error: null,
@@ -88,7 +91,7 @@ function addEdge(model, from, to) {
   if (!model.agents.has(from) || !model.agents.has(to) || model.edges.size >= EDGES_MAX) return;
   const key = JSON.stringify([from, to]);
   if (model.edges.has(key)) return;
-  model.edges.set(key, { from, to });
+  model.edges.set(key, { from, to, messages: 0 });
   model.shape++;
 }
 
@@ -239,7 +242,9 @@ const agentChanges = new Map([
   ["sandbox_job_started", attempted],
   ["sandbox_job_completed", (agent) => rested(agent, null)],
   ["sandbox_job_failed", (agent, _payload, { error }) => rested(agent, textOf(error?.desc))],
-  ["sandbox_job_retry_scheduled", becomes("retrying")],
+  ["sandbox_job_retry_scheduled", retried],
+  ["metric", metered],
+  ["message_dead_lettered", (agent) => void agent.deadLetters++],
   ["executor_interrupted", becomes("queued")],
   ["agent_completed", becomes("done")],
   ["agent_failed", failed],
@@ -255,7 +260,10 @@ function started(agent, payload) {
 function received(agent, payload, _event, model) {
   agent.messages++;
   if (agent.state === "ready") agent.state = "idle";
-  if (model.isDiscovered) addEdge(model, textOf(payload.from), agent.id);
+  const from = textOf(payload.from);
+  if (model.isDiscovered) addEdge(model, from, agent.id);
+  const edge = model.edges.get(JSON.stringify([from, agent.id]));
+  if (edge !== undefined) edge.messages++;
 }
 
 function attempted(agent, payload) {
@@ -263,6 +271,19 @@ function attempted(agent, payload) {
   agent.attempt = Number.isInteger(payload.attempt) ? payload.attempt : null;
   agent.percent = null;
   agent.label = null;
+}
+
+function retried(agent) {
+  agent.state = "retrying";
+  agent.retries++;
+}
+
+/** Workers may tell of tokens that they used. */
+function metered(agent, { tokens }) {
+  for (const kind of ["input", "output"]) {
+    const used = isObject(tokens) ? tokens[kind] : 0;
+    if (Number.isSafeInteger(used) && used > 0) agent.tokens += used;
+  }
 }
 
 function rested(agent, error) {

@@ -162,7 +162,7 @@ describe("the run", () => {
       null,
     );
     assert.deepEqual([...model.agents.keys()], ["a", "b"]);
-    assert.deepEqual([...model.edges.values()], [{ from: "a", to: "b" }]);
+    assert.deepEqual([...model.edges.values()], [{ from: "a", to: "b", messages: 1 }]);
   });
 
   test("with a graph leaves out agents that are not in it, such as its own dashboard", () => {

@@ -44,7 +44,7 @@ describe("the graph's layout", () => {
     }),
   );
 
-  test("puts every node into one box, no box on another, and every way on from left to right", () => {
+  test("puts every node into one box, no box on another, and every way on from left to right, or down", () => {
     fc.assert(
       fc.property(anyGraph, ({ nodes, edges }) => {
         const plan: Plan = layout(nodes, edges);
@@ -59,6 +59,13 @@ describe("the graph's layout", () => {
         }
         for (const { from, to, isBack } of plan.edges) {
           assert.equal(plan.boxes[to]!.x > plan.boxes[from]!.x, !isBack);
+        }
+        const down: Plan = layout(nodes, edges, true);
+        for (const { from, to, isBack } of down.edges) {
+          assert.equal(down.boxes[to]!.y > down.boxes[from]!.y, !isBack);
+        }
+        for (const { x, y } of down.boxes) {
+          assert.ok(x >= 0 && y >= 0 && x + box.width <= down.width && y + box.height <= down.height);
         }
         assert.deepEqual(layout(nodes, edges), plan);
       }),

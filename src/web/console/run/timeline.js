@@ -5,6 +5,7 @@ import { clean, duration, ends } from "../../dashboard/format.js";
 import { html, useEffect, useRef, useState } from "../html.js";
 import { Empty, shown } from "../parts/pieces.js";
 import { to } from "../router.js";
+import { colourReader } from "./colours.js";
 import { scaleOf, totalsOf } from "./spans.js";
 
 const ROWS_MAX = 500;
@@ -144,16 +145,4 @@ function cross(context, x, y, colour) {
     context.lineTo(x + 5, y + 5 * by);
   }
   context.stroke();
-}
-
-/** Custom properties hold both schemes; only a property that is a colour is the one of now. @param {HTMLElement} element */
-function colourReader(element) {
-  const known = new Map();
-  return (/** @type {string} */ name) => {
-    if (!known.has(name)) {
-      element.style.setProperty("color", `var(${name})`);
-      known.set(name, getComputedStyle(element).color);
-    }
-    return known.get(name);
-  };
 }
