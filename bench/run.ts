@@ -10,6 +10,7 @@
 
 import { parseArgs } from "node:util";
 import { measureCommands } from "./commands.ts";
+import { measureConsole } from "./console.ts";
 import { loadTable } from "./load.ts";
 import { measureLogs } from "./logs.ts";
 import { measureProgram, startMeasured } from "./program.ts";
@@ -61,6 +62,7 @@ if (positionals.length === 0) {
   for (const [name, value] of await measureSize(only)) figures.set(name, value);
   for (const [name, value] of await measureSchedules(only)) figures.set(name, value);
   for (const [name, value] of await measureTriggerEvents(only)) figures.set(name, value);
+  for (const [name, value] of await measureConsole(only)) figures.set(name, value);
   columns.push({ name: "this program", figures });
 } else {
   for (const url of positionals) {

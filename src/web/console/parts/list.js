@@ -10,6 +10,12 @@ import { watch } from "../live.js";
 const GATHER_MS = 500;
 const PAGE_SIZE = 50;
 const PAGE_SIZE_MAX = 200;
+/** Between two pictures of changes. */
+const DRAW_MS = 250;
+/** Runs are added as they start; of a list that has grown by so many, the end is no longer shown. */
+const ADDED_MAX = 50;
+/** In place of the token of the next page, of a list whose end is no longer shown. */
+const CUT = "cut";
 
 /**
  * @typedef {object} List
@@ -44,6 +50,7 @@ export function useList(path, query, topics, stamp) {
   };
   /** The changes that have come since each reading under way began: what it brings may be older. */
   const underWay = useRef(/** @type {Set<any[]>} */ (new Set()));
+  const countRead = useRef(0);
 
   const again = async () => {
     const before = current.current;
@@ -62,9 +69,11 @@ export function useList(path, query, topics, stamp) {
       }
       // Beyond what one request can read, pages stay as they were read.
       const rest = now.items?.slice(count) ?? [];
+      countRead.current = page.items.length + rest.length;
       const isWhole = rest.length === 0;
       const next = isWhole ? page.next_page_token : now.next;
-      const { items } = withChanges([...page.items, ...rest], since, { query, isWhole: next === null });
+      const read = unchanged(now.items ?? [], [...page.items, ...rest]);
+      const { items } = withChanges(read, since, { query, isWhole: next === null });
       show({ key, items, next, error: null });
     } catch (error) {
       if (current.current.key === key) show({ ...current.current, error });
@@ -73,11 +82,13 @@ export function useList(path, query, topics, stamp) {
     }
   };
   const more = async () => {
+    if (current.current.next === CUT) await again();
     const { items, next } = current.current;
-    if (items === null || next === null) return;
+    if (items === null || next === null || next === CUT) return;
     try {
       const page = await get(path, { ...query, page_size: PAGE_SIZE, page_token: next });
       if (current.current.key !== key) return;
+      countRead.current += page.items.length;
       show({ key, items: [...items, ...page.items], next: page.next_page_token, error: null });
     } catch (error) {
       // A token that is too old: the list is read from its start.
@@ -91,18 +102,38 @@ export function useList(path, query, topics, stamp) {
   useEffect(() => {
     void again();
     if (topics.length === 0) return undefined;
-    return watch(topics, (changes) => {
+    if (path !== "/runs") return watch(topics, againSoon);
+    /** @type {any[]} */
+    let gathered = [];
+    const draw = atMost(DRAW_MS, () => {
       const { items, next } = current.current;
-      if (changes === null || path !== "/runs") return againSoon();
-      for (const since of underWay.current) since.push(...changes);
-      if (items === null) return;
-      const changed = withChanges(items, changes, { query, isWhole: next === null });
-      if (changed.items !== items) show({ ...current.current, items: changed.items });
+      if (items === null || current.current.key !== key) return;
+      const changed = withChanges(items, gathered, { query, isWhole: next === null });
+      gathered = [];
       if (changed.isIncomplete) againSoon();
+      if (changed.items === items) return;
+      const isTooLong = changed.items.length > countRead.current + ADDED_MAX;
+      const cut = { items: changed.items.slice(0, countRead.current), next: /** @type {any} */ (CUT) };
+      show({ ...current.current, items: changed.items, ...(isTooLong && cut) });
+    });
+    return watch(topics, (changes) => {
+      if (changes === null) {
+        againSoon();
+        return;
+      }
+      for (const since of underWay.current) since.push(...changes);
+      gathered.push(...changes);
+      draw();
     });
   }, [key, stamp]);
   const { items, next, error } = current.current;
   return { items, hasMore: next !== null, error, more: () => void more(), again: () => void again() };
+}
+
+/** Those that were read now; one that is as it was before is the same object, so that its row is not drawn again. @param {any[]} before @param {any[]} now */
+function unchanged(before, now) {
+  const known = new Map(before.map((item) => [JSON.stringify(item), item]));
+  return now.map((item) => known.get(JSON.stringify(item)) ?? item);
 }
 
 /** What of a run a filter of the list compares. @type {Record<string, (run: any) => string | null>} */
@@ -115,7 +146,7 @@ const filtered = {
 };
 
 /**
- * The runs of a list, newest first, as changes leave them.
+ * The runs of a list, newest first, as changes leave them. One that is new is without what changes do not tell.
  *
  * @param {any[]} items @param {readonly { topic: string, id: string, changes: any }[]} changes
  * @param {{ query: Record<string, string | number | null | undefined>, isWhole: boolean }} list whether it ends with the last of them
@@ -135,21 +166,28 @@ export function withChanges(items, changes, { query, isWhole }) {
     );
   /** @type {any[] | null} */
   let changed = null;
+  /** @type {Map<string, any>} */
+  const added = new Map();
   let isIncomplete = false;
   for (const { topic, id, changes: now } of changes) {
     if (topic !== "runs") continue;
     const place = places.get(id);
     const isIn = now !== null && mayBeIn(now);
     if (place === undefined) {
-      // One that is older than all that is shown changes nothing here.
-      if (isIn && id > last) isIncomplete = true;
+      // One that is older than all that is shown changes nothing here. Whether a text is in it only the gateway knows.
+      if (isIn && id > last && query.q) isIncomplete = true;
+      else if (isIn && id > last) added.set(id, { run_id: id, ...now });
+      else added.delete(id);
       continue;
     }
     changed ??= [...items];
     changed[place] = isIn ? { ...items[place], ...now } : null;
     if (!isIn) isIncomplete = true;
   }
-  return { items: changed === null ? items : changed.filter((run) => run !== null), isIncomplete };
+  if (changed === null && added.size === 0) return { items, isIncomplete };
+  const merged = [...added.values(), ...(changed ?? items).filter((run) => run !== null)];
+  if (added.size > 0) merged.sort((a, b) => (a.run_id < b.run_id ? 1 : -1));
+  return { items: merged, isIncomplete };
 }
 
 /**

@@ -27,15 +27,20 @@ test("a run that is shown changes in its place, and keeps what changes do not te
   assert.equal(isIncomplete, false);
 });
 
-test("an older run than those that are shown changes nothing; a newer one is to be read, and of a whole list every one", () => {
+test("an older run than those that are shown changes nothing; a newer one is added, and to a whole list every one", () => {
   const older = withChanges(shown, [changed("run_1", "failed")], all);
   assert.equal(older.items, shown);
   assert.equal(older.isIncomplete, false);
-  assert.equal(withChanges(shown, [changed("run_4", "pending")], all).isIncomplete, true);
-  assert.equal(
-    withChanges(shown, [changed("run_1", "failed")], { query: {}, isWhole: true }).isIncomplete,
-    true,
-  );
+  const news = [changed("run_5", "pending"), changed("run_4", "pending"), changed("run_5", "running")];
+  const { items } = withChanges(shown, [...news, { topic: "runs", id: "run_4", changes: null }], all);
+  assert.deepEqual(items, [{ run_id: "run_5", ...changed("run_5", "running").changes }, ...shown]);
+  const whole = withChanges(shown, [changed("run_1", "failed")], { query: {}, isWhole: true });
+  assert.equal((whole.items.at(-1) as { readonly run_id: string }).run_id, "run_1");
+  const asked = { query: { q: "x" }, isWhole: false };
+  assert.deepEqual(withChanges(shown, [changed("run_4", "pending")], asked), {
+    items: shown,
+    isIncomplete: true,
+  });
 });
 
 test("a run that passes the filters no more, and one that is gone, leave the list, which is read again", () => {

@@ -1,0 +1,151 @@
+// The console's list of runs in Chromium, with 5,000 runs in the store, while runs start and end as fast as this machine does
+// them: what the page's thread is held up by, and what a listener costs the runs.
+
+import { rm } from "node:fs/promises";
+import { launchChromium, noChromium, openPage } from "../test/support/chromium.ts";
+import { createJob } from "../test/support/gateway-api.ts";
+import { freePorts } from "../test/support/ports.ts";
+import { type Program, startProgram, temporaryHome } from "../test/support/program.ts";
+import { pair } from "./manifests.ts";
+import { seedRuns } from "./seed-runs.ts";
+
+const SEEDED = 5_000;
+const SHOWN = [50, 200];
+const LOAD_MS = 10_000;
+const CLIENTS = 16;
+const ROUNDS = 3;
+
+/** @returns the figures; each name is a row */
+export async function measureConsole(only: readonly string[] | null): Promise<Map<string, string>> {
+  const figures = new Map<string, string>();
+  if (only !== null && !only.includes("console")) return figures;
+  const home = await temporaryHome();
+  const port = await freePorts(1);
+  const env = { SVC_API_PORT: String(port), SVC_LOG_LEVEL: "warn" };
+  await (await startProgram({ args: ["gateway"], home, env })).stop();
+  seedRuns(home, SEEDED);
+  const program = await startProgram({ args: ["gateway"], home, env });
+  try {
+    const jobId = await createJob(program, pair);
+    await load(program, jobId, LOAD_MS / 5);
+    await measureListeners(program, jobId, figures);
+    for (const shown of noChromium === false ? SHOWN : []) await measurePage(program, jobId, shown, figures);
+  } finally {
+    await program.stop();
+    await rm(home, { recursive: true, force: true });
+  }
+  return figures;
+}
+
+/** Starts runs as fast as they are accepted. @returns how many a second */
+async function load(program: Program, jobId: string, forMs: number): Promise<number> {
+  const untilMs = performance.now() + forMs;
+  let count = 0;
+  await Promise.all(
+    Array.from({ length: CLIENTS }, async () => {
+      while (performance.now() < untilMs) {
+        const answer = await fetch(`${program.api}/jobs/${jobId}/runs`, {
+          method: "POST",
+          headers: { "content-type": "application/json", prefer: "wait=30" },
+          body: "{}",
+        });
+        if (!answer.ok) throw new Error(`${answer.status} ${await answer.text()}`);
+        await answer.arrayBuffer();
+        count++;
+      }
+    }),
+  );
+  return (count / forMs) * 1_000;
+}
+
+/** Runs a second with no listener and with one, in turns. */
+async function measureListeners(
+  program: Program,
+  jobId: string,
+  figures: Map<string, string>,
+): Promise<void> {
+  const without: number[] = [];
+  const withOne: number[] = [];
+  const heard = { writes: 0, frames: 0 };
+  for (let round = 0; round < ROUNDS; round++) {
+    without.push(await load(program, jobId, LOAD_MS));
+    const over = new AbortController();
+    const answer = await fetch(`${program.api}/stream?topics=runs`, { signal: over.signal });
+    const reading = (async () => {
+      for await (const part of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+        heard.writes++;
+        heard.frames += part.split("event: change").length - 1;
+      }
+    })().catch(() => {});
+    withOne.push(await load(program, jobId, LOAD_MS));
+    over.abort();
+    await reading;
+  }
+  const shown = (rates: readonly number[]) => [...rates].map((rate) => Math.round(rate)).join(", ");
+  const seconds = (ROUNDS * LOAD_MS) / 1_000;
+  figures.set("runs a second, waited for, nobody listens to lists", shown(without));
+  figures.set("— with a listener, in turns", shown(withOne));
+  figures.set(
+    "— what it is sent a second: pieces; changes",
+    `${Math.round(heard.writes / seconds)}; ${Math.round(heard.frames / seconds)}`,
+  );
+}
+
+interface TraceEvent {
+  readonly name: string;
+  readonly pid: number;
+  readonly tid: number;
+  /** Microseconds; and of them those in which the thread had a processor. */
+  readonly dur?: number;
+  readonly tdur?: number;
+  readonly args?: { readonly name?: string };
+}
+
+/** The tasks of the page's own thread. */
+function tasksOf(trace: Buffer): readonly TraceEvent[] {
+  const { traceEvents } = JSON.parse(trace.toString()) as { readonly traceEvents: readonly TraceEvent[] };
+  const mains = new Set(
+    traceEvents
+      .filter(({ name, args }) => name === "thread_name" && args?.name === "CrRendererMain")
+      .map(({ pid, tid }) => `${pid} ${tid}`),
+  );
+  return traceEvents.filter(({ name, pid, tid }) => name.endsWith("RunTask") && mains.has(`${pid} ${tid}`));
+}
+
+async function measurePage(
+  program: Program,
+  jobId: string,
+  shown: number,
+  figures: Map<string, string>,
+): Promise<void> {
+  const browser = await launchChromium();
+  try {
+    const { page } = await openPage(browser, `${program.url}/console/runs`);
+    await page.locator('[data-lists="live"]').waitFor({ state: "attached" });
+    while ((await page.locator("tbody tr").count()) < shown) {
+      const count = await page.locator("tbody tr").count();
+      await page.getByRole("button", { name: "Show more" }).click();
+      await page.locator("tbody tr").nth(count).waitFor();
+    }
+    await browser.startTracing(page, { categories: ["toplevel", "devtools.timeline"] });
+    const rate = await load(program, jobId, LOAD_MS);
+    const tasks = tasksOf(await browser.stopTracing());
+    const long = (of: "dur" | "tdur") => {
+      const ms = tasks.map((task) => (task[of] ?? 0) / 1_000);
+      return `${ms.filter((one) => one > 50).length}; ${Math.round(Math.max(0, ...ms))} ms`;
+    };
+    const busyMs = tasks.reduce((sum, { tdur = 0 }) => sum + tdur / 1_000, 0);
+    figures.set(
+      `${shown} of ${SEEDED}+ runs shown, runs a second meanwhile`,
+      Math.round(rate).toLocaleString("en"),
+    );
+    figures.set(
+      `— ${shown} shown: processor time of the page's thread`,
+      `${Math.round((busyMs / LOAD_MS) * 100)} %`,
+    );
+    figures.set(`— ${shown} shown: tasks over 50 ms of it; the longest`, long("tdur"));
+    figures.set(`— ${shown} shown: tasks over 50 ms by the clock; the longest`, long("dur"));
+  } finally {
+    await browser.close();
+  }
+}
