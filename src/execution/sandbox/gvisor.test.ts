@@ -32,7 +32,7 @@ import { bundlePrefix } from "./gvisor.ts";
 import { Sandboxes } from "./sandboxes.ts";
 
 /** Longer than it ever takes. */
-const GRACE_MS = 60_000;
+const GRACE_MS = 20_000;
 const skip = spawnSync("runsc", ["--version"]).status === 0 ? false : "gVisor (runsc) is not here";
 
 describe("a sandbox made by gVisor", { skip, concurrency: 2 }, () => {
