@@ -53,7 +53,7 @@ export type AnswerHuman = {
   /** For the worker and people. */
   readonly comment?: string | null | undefined;
 
-  /** Any JSON, for the worker; at most 65536 characters. */
+  /** Any JSON that the request's data_schema allows, for the worker; at most 65536 characters. */
   readonly data?: unknown | undefined;
 };
 
@@ -1059,6 +1059,12 @@ export type HumanRequest = {
 
   /** The decisions that are taken; empty: any. */
   readonly allowed_decisions: readonly string[];
+
+  /**
+   * The JSON Schema that the data of an answer is held to; without data, null is. Null: any data is
+   * taken.
+   */
+  readonly data_schema: unknown;
 
   /** pending: nobody has answered. timed_out: the time was over, and the default action was taken. */
   readonly status: "pending" | "answered" | "timed_out";

@@ -4,6 +4,7 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Logger } from "pino";
+import { schemaProblem } from "../blueprints/json-schema.ts";
 import { Bundles } from "../bundles/bundles.ts";
 import type { Unused } from "../bundles/shared-folders.ts";
 import { hostOf } from "../cluster/nodes.ts";
@@ -22,6 +23,7 @@ import { LocalTaskRunner } from "../execution/task-runner.ts";
 import { volumeRemoval } from "../execution/volume-removal.ts";
 import { RunTokens } from "../http/core/run-token.ts";
 import { findRunSource } from "../http/resources/run-documents.ts";
+import { problemsOfAnswer } from "../launch/preparation/schemas.ts";
 import { SharedRuns } from "../launch/preparation/shared-runs.ts";
 import { isLoopback } from "../lib/addresses.ts";
 import { removeTree } from "../lib/remove-tree.ts";
@@ -235,6 +237,7 @@ export async function openCore(
     runner: node?.tasks.runner ?? runner,
     slots: meteredSlots(node?.tasks.slots ?? slots, meter, stopwatch),
     feed,
+    schemaProblem,
     services: serviceRegistry,
     log: engineLog,
   });
@@ -366,7 +369,12 @@ export async function openCore(
     people: {
       humanRequests,
       deadLetterRecords,
-      humanAnswers: new HumanAnswers({ records: humanRequests, jobs: records, control }),
+      humanAnswers: new HumanAnswers({
+        records: humanRequests,
+        jobs: records,
+        control,
+        dataProblems: problemsOfAnswer,
+      }),
       deadLetters: new DeadLetters({ records: deadLetterRecords, jobs: records, control }),
     },
     cleanup,

@@ -1,6 +1,7 @@
 // `troupe human`, `answer` and `dead-letters`: what runs ask people, and the messages that could not be delivered.
 
 import type { DeadLetter, HumanRequest } from "../../sdk/src/index.ts";
+import { isObject } from "../engine/json.ts";
 import { type Call, printAnswer, UsageError } from "./command.ts";
 import { jsonOption } from "./input.ts";
 import { limitOf, printList } from "./lists.ts";
@@ -38,11 +39,11 @@ async function* requestsOfAll(call: ServerCall): AsyncGenerator<OpenRequest, und
 function printRequests(call: Call, requests: AsyncIterable<OpenRequest>): Promise<number> {
   return printList<OpenRequest>(call, {
     items: () => requests,
-    head: ["RUN", "REQUEST", "AGENT", "ASKED", "UNTIL", "DECISIONS", "QUESTION"],
+    head: ["RUN", "REQUEST", "AGENT", "ASKED", "UNTIL", "DECISIONS", "DATA", "QUESTION"],
     row: requestRow,
     json: ({ request }) => request,
     nothing: "No open questions.",
-    hint: "Answer with: troupe answer RUN REQUEST DECISION",
+    hint: "Answer with: troupe answer RUN REQUEST DECISION; where DATA names fields, with --data. Their schema: --json",
   });
 }
 
@@ -55,8 +56,18 @@ function requestRow({ id, request }: OpenRequest): readonly unknown[] {
     ago(request.created_at),
     until ?? "-",
     allowed.length === 0 ? "any" : allowed.join(", "),
+    dataText(request.data_schema),
     cleanText(request.prompt).slice(0, QUESTION_CHARS),
   ];
+}
+
+/** The fields of the data that an answer brings along; those that may be absent in brackets. */
+function dataText(schema: unknown): string {
+  if (!isObject(schema)) return "-";
+  const names = isObject(schema.properties) ? Object.keys(schema.properties) : [];
+  if (names.length === 0) return "yes";
+  const required: readonly unknown[] = Array.isArray(schema.required) ? schema.required : [];
+  return cleanText(names.map((name) => (required.includes(name) ? name : `[${name}]`)).join(", "));
 }
 
 /** `troupe answer`. */

@@ -24,6 +24,7 @@ const request: HumanRequest = {
   taskSeq: 1,
   prompt: "?",
   allowedDecisions: ["yes"],
+  dataSchemaJson: null,
   defaultAction: null,
   status: "answered",
   createdAtMs: 1,

@@ -74,6 +74,7 @@ export class Engine implements TaskListener, JobControl {
       clock: ports.clock,
       randomness: ports.randomness,
       slots: ports.slots,
+      schemaProblem: ports.schemaProblem,
       timers: new TimerQueue((timer) => this.#isLive(timer)),
     };
     this.#open = { all: this.#jobs, ready: new JobMap(), pending: this.#pending, leaving: new JobMap() };

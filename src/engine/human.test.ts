@@ -63,6 +63,7 @@ describe("a question", () => {
       taskSeq: 1,
       prompt: "Ship it?",
       allowedDecisions: ["yes", "no"],
+      dataSchemaJson: null,
       defaultAction: null,
       status: "pending",
       createdAtMs: h.nowMs - limits.lazyFlushMs,
@@ -93,6 +94,13 @@ describe("a question", () => {
     ["a time that is over", { timeout_seconds: -5 }, { expiresAtMs: null }],
     ["a time beyond all dates", { timeout_seconds: 1e300 }, { expiresAtMs: null }],
     ["a name for a path", { request_id: "a b/../c" }, {}],
+    ["a schema that is no object", { data_schema: "integer" }, { dataSchemaJson: null }],
+    ["a schema that is none", { data_schema: { type: "hostile" } }, { dataSchemaJson: null }],
+    [
+      "a schema beyond 8 KiB",
+      { data_schema: { title: "x".repeat(limits.humanDataSchemaCharsMax) } },
+      { dataSchemaJson: null },
+    ],
   ];
   for (const [what, payload, expected] of lenient) {
     test(`with ${what} is asked all the same`, async () => {
@@ -104,6 +112,18 @@ describe("a question", () => {
       assert.deepEqual({ ...request, ...expected }, request);
     });
   }
+
+  test("says why a schema cannot be used, and does not show it as if it held", async () => {
+    const h = new EngineHarness();
+    const jobId = await h.submit(one());
+    await ask(h, { request_id: "ship", data_schema: { type: "hostile" } });
+    assert.equal(h.events(jobId, REQUESTED)[0]?.payload.data_schema, null);
+    const said = String(h.events(jobId, "log")[0]?.payload.message);
+    assert.match(
+      said,
+      /^The data_schema of ship is no JSON Schema that can be used: .* Any data is taken\.$/s,
+    );
+  });
 
   test("whose payload is too large to be shown still says what it asks", async () => {
     const h = new EngineHarness();

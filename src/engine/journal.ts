@@ -141,6 +141,8 @@ export interface HumanRequest {
   readonly prompt: string;
   /** The answers that are allowed; empty: any. */
   readonly allowedDecisions: readonly string[];
+  /** A JSON Schema, as text, that the data of an answer is held to; null without one. */
+  readonly dataSchemaJson: string | null;
   readonly defaultAction: string | null;
   readonly status: "pending" | "answered" | "timed_out";
   readonly createdAtMs: number;

@@ -38,6 +38,8 @@ export const limits = {
   /** Characters of a question, and answers that it may allow; what is longer is cut. */
   humanPromptCharsMax: 4 * 1024,
   humanDecisionsMax: 50,
+  /** Characters of the schema of an answer's data; one that is longer is not taken. */
+  humanDataSchemaCharsMax: 8 * 1024,
   /** Dead letters that an open job remembers to have sent again, so that two requests at once do not double one. */
   retriedLettersKeptMax: 100_000,
   /** Steps of one job before the next job gets its turn. */

@@ -114,5 +114,7 @@ export interface EnginePorts {
   readonly slots: Slots;
   readonly feed: Feed;
   readonly services: ServiceBoard;
+  /** Why a JSON Schema cannot be used, continuing a sentence that begins with its name; null when it can. */
+  readonly schemaProblem: (schema: JsonObject) => string | null;
   readonly log: EngineLog;
 }

@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from "node:util";
 import { isoTime } from "../engine/event.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import type { HumanRequest, HumanResponse } from "../engine/journal.ts";
-import type { JsonValue } from "../engine/json.ts";
+import type { JsonObject, JsonValue } from "../engine/json.ts";
 import { limits } from "../engine/limits.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { Page } from "../lib/page.ts";
@@ -77,6 +77,8 @@ export interface HumanAnswersParts {
   readonly records: HumanRequestRecords;
   readonly jobs: Pick<JobRecords, "find">;
   readonly control: Pick<JobControl, "answerHuman">;
+  /** What is wrong with an answer's data; each path begins with "/data". */
+  readonly dataProblems: (schema: JsonObject, data: JsonValue) => readonly DomainErrorEntry[];
 }
 
 export class HumanAnswers {
@@ -104,7 +106,7 @@ export class HumanAnswers {
     const { control, jobs } = this.#parts;
     const asked = await this.find(run, requestId);
     if (asked.status !== "pending") return standing(asked, given);
-    mustBeAllowed(asked, given);
+    mustBeAllowed(asked, given, this.#parts.dataProblems);
     const { decision, comment, principal } = given;
     const dataJson = jsonOf(given.data);
     const answer = await control.answerHuman(run.jobId, {
@@ -152,7 +154,11 @@ function isSame(response: HumanResponse, given: GivenAnswer): boolean {
 const jsonOf = (data: JsonValue) => (data === null ? null : JSON.stringify(data));
 const parsed = (json: string | null): unknown => (json === null ? null : JSON.parse(json));
 
-function mustBeAllowed({ allowedDecisions }: HumanRequest, { decision, comment, data }: GivenAnswer): void {
+function mustBeAllowed(
+  { allowedDecisions, dataSchemaJson }: HumanRequest,
+  { decision, comment, data }: GivenAnswer,
+  dataProblems: HumanAnswersParts["dataProblems"],
+): void {
   const { decisionCharsMax, commentCharsMax, dataCharsMax } = answerLimits;
   const errors: DomainErrorEntry[] = [];
   const tooLong = (path: string, max: number) => {
@@ -167,6 +173,7 @@ function mustBeAllowed({ allowedDecisions }: HumanRequest, { decision, comment, 
   }
   if (comment !== null && comment.length > commentCharsMax) tooLong("/comment", commentCharsMax);
   if ((jsonOf(data)?.length ?? 0) > dataCharsMax) tooLong("/data", dataCharsMax);
+  else if (dataSchemaJson !== null) errors.push(...dataProblems(JSON.parse(dataSchemaJson), data));
   const [first] = errors;
   if (first === undefined) return;
   throw new DomainError("validation_failed", `${first.path}: ${first.message}. Nothing was changed.`, errors);

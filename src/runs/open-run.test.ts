@@ -32,6 +32,7 @@ function start(database: SqliteDatabase) {
     runner: { start: (task) => void starts.push(task), stop: () => {}, send: () => {}, respond: () => {} },
     slots: new PoolSlots({ default: 4 }, systemRandomness.id, () => 0),
     feed: { published: () => {} },
+    schemaProblem: () => null,
     services: noServiceBoard,
     log: { warn: () => {}, error: () => {} },
   });
@@ -42,7 +43,7 @@ function start(database: SqliteDatabase) {
     engine,
     records: { ...requests, ...letters },
     started: () => until("the command is started", () => starts.shift() ?? null),
-    answers: new HumanAnswers({ records: requests, jobs, control: engine }),
+    answers: new HumanAnswers({ records: requests, jobs, control: engine, dataProblems: () => [] }),
     letters: new DeadLetters({ records: letters, jobs, control: engine }),
     async asked(jobId: string): Promise<AskedRun> {
       const job = await jobs.find(jobId);

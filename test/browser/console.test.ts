@@ -207,8 +207,18 @@ describe("the console", { skip: noChromium }, () => {
     await page.context().close();
   });
 
-  test("answers a question of any run, with the comment, and the list is empty again", async () => {
-    const question = ask({ request_id: "go", prompt: "Go on?", allowed_decisions: ["go on", "stop"] });
+  test("answers a question of any run, with the comment and the data of its schema, and the list is empty again", async () => {
+    const data_schema = {
+      type: "object",
+      required: ["version"],
+      properties: { version: { type: "integer", title: HOSTILE }, note: { type: "string" } },
+    };
+    const question = ask({
+      request_id: "go",
+      prompt: "Go on?",
+      allowed_decisions: ["go on", "stop"],
+      data_schema,
+    });
     const jobId = await namedJob("Asks", graph("asks", [executor("asks", question)]));
     const runId = await startRun(program, jobId);
     const opened = await openPage(browser, consoleAt("/questions"));
@@ -216,11 +226,19 @@ describe("the console", { skip: noChromium }, () => {
     const card = page.locator(".people", { hasText: runId });
     assert.equal(await card.locator("button.primary, :checked").count(), 0);
     await card.getByLabel("Comment").fill("Looks good");
+    // What is refused stays as it was filled in, with the reason at its field.
+    await card.getByRole("button", { name: "go on" }).click();
+    await card
+      .locator(".field", { hasText: "<img src=x" })
+      .getByText("is required and has no value")
+      .waitFor();
+    assert.deepEqual(await accessibilityProblems(page), []);
+    await card.getByLabel("<img src=x").fill("3");
     await card.getByRole("button", { name: "go on" }).click();
     await card.waitFor({ state: "detached" });
     const { response } = await call(program, "GET", `/runs/${runId}/human/go`);
-    const { decision, comment } = response as { decision: string; comment: string };
-    assert.deepEqual([decision, comment], ["go on", "Looks good"]);
+    const { decision, comment, data } = response as { decision: string; comment: string; data: unknown };
+    assert.deepEqual([decision, comment, data], ["go on", "Looks good", { version: 3 }]);
     assertQuiet(opened);
     await page.context().close();
   });

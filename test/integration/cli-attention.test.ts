@@ -62,8 +62,8 @@ for (const [name, which] of [
       const program = which();
       const id = await asking(program, askingGraph("asks", [ship]));
       const { out, err } = await done(program, "human", id);
-      assert.match(out, /^RUN +REQUEST +AGENT +ASKED +UNTIL +DECISIONS +QUESTION\n/);
-      assert.match(out, new RegExp(`\n${id} +ship +asker +\\S.* ago +- +yes, no +Ship it\\?\n$`));
+      assert.match(out, /^RUN +REQUEST +AGENT +ASKED +UNTIL +DECISIONS +DATA +QUESTION\n/);
+      assert.match(out, new RegExp(`\n${id} +ship +asker +\\S.* ago +- +yes, no +- +Ship it\\?\n$`));
       assert.match(err, /troupe answer RUN REQUEST DECISION/);
       assert.equal((await json(program, "human", id))[0].request_id, "ship");
 
@@ -127,7 +127,7 @@ test("without an id, what every run of the gateway asks is listed", async () => 
   const second = await asking(gateway, askingGraph("second", [{ prompt: "Which?" }]));
   const { out } = await done(gateway, "human");
   assert.match(out, new RegExp(`\n${first} +ship +asker `));
-  assert.match(out, new RegExp(`\n${second} +req_\\d+ +asker .* any +Which\\?\n`));
+  assert.match(out, new RegExp(`\n${second} +req_\\d+ +asker .* any +- +Which\\?\n`));
   for (const id of [first, second]) await done(gateway, "cancel", id);
   assert.equal((await done(gateway, "human")).out, "");
 });

@@ -81,6 +81,7 @@ async function cluster() {
       runner: { start: (task) => void starts.push(task), stop: () => {}, send: () => {}, respond: () => {} },
       slots: new PoolSlots({ default: 4 }, systemRandomness.id, () => 0),
       feed,
+      schemaProblem: () => null,
       services: serviceRegistry,
       log: silent,
     });
@@ -153,7 +154,7 @@ async function cluster() {
       gatewayRecords,
       requests,
       letters,
-      answers: new HumanAnswers({ records: requests, jobs, control }),
+      answers: new HumanAnswers({ records: requests, jobs, control, dataProblems: () => [] }),
       deadLetters: new DeadLetters({ records: letters, jobs, control }),
       kill,
       started: () => until("the command is started", () => starts.shift() ?? null),

@@ -80,6 +80,7 @@ describe("a run that asks a person", () => {
       agent_id: "asker",
       prompt: "Ship it?",
       allowed_decisions: ["yes", "no"],
+      data_schema: null,
       status: "pending",
       default_action: "no",
       expires_at: null,
@@ -116,6 +117,39 @@ describe("a run that asks a person", () => {
     assert.deepEqual(await call(program, "GET", `/runs/${runId}/human/ship`), answer.body);
     assert.deepEqual(await walk(program, "/human"), []);
     assert.deepEqual(await walk(program, "/human?status=answered"), [answer.body]);
+  });
+
+  test("holds an answer's data to the schema of the question, and loses nothing of what it refuses", async () => {
+    const schema = {
+      type: "object",
+      required: ["version"],
+      properties: { version: { type: "integer", minimum: 1 }, note: { type: "string" } },
+      additionalProperties: false,
+    };
+    const runId = await asking(program, { ...ship, data_schema: schema });
+    const [asked] = await walk(program, `/runs/${runId}/human`);
+    assert.deepEqual(asked?.data_schema, schema);
+    const refused = async (body: JsonObject, ...expected: [string, string][]) => {
+      const answer = await respond(program, runId, "ship", body);
+      assertProblem(answer, 422, "validation_failed");
+      const errors = answer.body.errors as readonly { path: string; code: string; message: string }[];
+      assert.deepEqual(
+        errors.map(({ path, message }) => [path, message]),
+        expected,
+      );
+    };
+    await refused({ decision: "yes" }, ["/data", "must be object"]);
+    await refused(
+      { decision: "maybe", data: { note: 1, other: true } },
+      ["/decision", 'must be one of "yes", "no"'],
+      ["/data/version", "is required and has no value"],
+      ["/data/other", "is no field that the schema knows"],
+      ["/data/note", "must be string"],
+    );
+    assert.deepEqual(await walk(program, `/runs/${runId}/human`), [asked]);
+    const data = { version: 3 };
+    assert.equal((await respond(program, runId, "ship", { decision: "yes", data })).status, 200);
+    assert.deepEqual((await received(program, runId))[0]?.data, data);
   });
 
   test("is followed on the channel for people: the question, the answer, the end of a time", async () => {
@@ -304,10 +338,13 @@ describe("an answer counts once, over restarts", () => {
 
   test("another caller's answer is not the same, be it word for word", async () => {
     const as = (token: string) => ({ authorization: `Bearer ${token}` });
-    const runId = await asking(program, ship);
+    const runId = await asking(program, { ...ship, data_schema: { type: "null" } });
     // Not stopped: that would wait for the worker, which waits for its answer.
     await program.kill();
     program = await startGateway({ home, env: { SVC_API_TOKEN: "token-of-anna-1234" } });
+    const bad = { decision: "yes", data: 1 };
+    const unfit = await respond(program, runId, "ship", bad, as("token-of-anna-1234"));
+    assertProblem(unfit, 422, "validation_failed");
     const answer = await respond(program, runId, "ship", { decision: "yes" }, as("token-of-anna-1234"));
     assert.equal(answer.status, 200, answer.text);
     assert.equal((answer.body.response as JsonObject).principal, "token");

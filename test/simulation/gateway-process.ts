@@ -110,6 +110,7 @@ export class GatewayProcess {
       },
       slots: new PoolSlots({ default: 3 }, newId, () => 0),
       feed: this.feed,
+      schemaProblem: () => null,
       services: noServiceBoard,
       log,
     });

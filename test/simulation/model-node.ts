@@ -123,6 +123,7 @@ export class ModelNode implements Living {
       runner: this.tasks.runner,
       slots: this.tasks.slots,
       feed: { published: () => {} },
+      schemaProblem: () => null,
       services: noServiceBoard,
       log,
     });

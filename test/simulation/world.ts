@@ -155,6 +155,7 @@ export class World {
       feed: {
         published: (jobId, firstSeq, lines) => this.checker.published(jobId, firstSeq, lines),
       },
+      schemaProblem: () => null,
       services: new SimServices(this, owned),
       log: { warn: () => {}, error: () => {} },
     });

@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock, systemRandomness } from "../../src/app/clock.ts";
+import { schemaProblem } from "../../src/blueprints/json-schema.ts";
 import { Bundles } from "../../src/bundles/bundles.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import { type Journal, JournalUnavailable } from "../../src/engine/journal.ts";
@@ -223,6 +224,7 @@ export async function coreOf(program: TestProgram) {
     },
     slots,
     feed,
+    schemaProblem,
     services: noServiceBoard,
     log,
   });

@@ -1,6 +1,7 @@
 // An engine in the hand: a clock that the test moves, commands that the test ends, a journal in memory. For tests
 // that need one exact moment; the simulation covers the random ones.
 
+import { schemaProblem } from "../../src/blueprints/json-schema.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import { idSource } from "../../src/engine/ids.ts";
 import { type JobChanges, type Journal, JournalUnavailable } from "../../src/engine/journal.ts";
@@ -121,6 +122,7 @@ export class EngineHarness {
           this.observer(jobId, firstSeq, lines, terminal);
         },
       },
+      schemaProblem,
       services: this.#board(),
       log: { warn: () => {}, error: () => {} },
     });

@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock, systemRandomness } from "../../src/app/clock.ts";
+import { schemaProblem } from "../../src/blueprints/json-schema.ts";
 import { Bundles } from "../../src/bundles/bundles.ts";
 import { Engine } from "../../src/engine/engine.ts";
 import type { JsonObject } from "../../src/engine/json.ts";
@@ -76,6 +77,7 @@ export async function startGateway() {
     },
     slots,
     feed,
+    schemaProblem,
     services: noServiceBoard,
     log: { warn: () => {}, error: () => {} },
   });

@@ -124,6 +124,7 @@ export function humanRequest(eventSeq: number, given: Partial<HumanRequest> = {}
     taskSeq: 1,
     prompt: "May I?",
     allowedDecisions: ["yes", "no"],
+    dataSchemaJson: '{"type":"object"}',
     defaultAction: "no",
     status: "pending",
     createdAtMs: 1_700_000_000_000,

@@ -68,6 +68,7 @@ const request: fc.Arbitrary<HumanRequest> = record({
   taskSeq: orNull(seq),
   prompt: text,
   allowedDecisions: fc.array(text),
+  dataSchemaJson: orNull(text),
   defaultAction: orNull(text),
   status: fc.constantFrom("pending", "answered", "timed_out"),
   createdAtMs: timeMs,

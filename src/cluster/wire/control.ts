@@ -233,11 +233,21 @@ export function outcomeFromWire(result: ControlResponse["result"]): ControlOutco
 }
 
 function requestToWire(request: HumanRequest): WireHumanRequest {
-  const { response, taskSeq, defaultAction, expiresAtMs, eventSeq, allowedDecisions, ...same } = request;
+  const {
+    response,
+    taskSeq,
+    defaultAction,
+    expiresAtMs,
+    eventSeq,
+    allowedDecisions,
+    dataSchemaJson,
+    ...same
+  } = request;
   return create(HumanRequestSchema, {
     ...same,
     eventSeq: BigInt(eventSeq),
     allowedDecisions: [...allowedDecisions],
+    dataSchemaJson: orAbsent(dataSchemaJson),
     taskSeq: taskSeq === null ? undefined : BigInt(taskSeq),
     defaultAction: orAbsent(defaultAction),
     expiresAtMs: orAbsent(expiresAtMs),
@@ -266,6 +276,7 @@ function requestFromWire(wire: WireHumanRequest): HumanRequest {
     taskSeq: wire.taskSeq === undefined ? null : Number(wire.taskSeq),
     prompt: wire.prompt,
     allowedDecisions: wire.allowedDecisions,
+    dataSchemaJson: orNull(wire.dataSchemaJson),
     defaultAction: orNull(wire.defaultAction),
     status: status as HumanRequest["status"],
     createdAtMs: wire.createdAtMs,

@@ -5,7 +5,7 @@
 import { isoTime } from "../event.ts";
 import { isLongLived } from "../graph.ts";
 import type { HumanRequest } from "../journal.ts";
-import { isObject, type JsonValue } from "../json.ts";
+import { isObject, type JsonObject, type JsonValue } from "../json.ts";
 import { limits } from "../limits.ts";
 import type { Message } from "../message.ts";
 import { addEvent } from "./history.ts";
@@ -30,6 +30,7 @@ export function ask(job: Job, agent: AgentState, payload: JsonValue, cause: Mess
   if (job.human.pending.size >= limits.humanRequestsOpenMax) {
     return addEvent(job, HUMAN_INPUT_REQUESTED, agent.node.nodeId, payload) + warnOfCrowd(job, agent);
   }
+  const schema = dataSchema(job, payload);
   const seq = job.eventSeq + 1;
   const requestId = freeId(job, question.requestId ?? `req_${seq}`, seq);
   const nowMs = job.context.clock.nowMs();
@@ -40,6 +41,7 @@ export function ask(job: Job, agent: AgentState, payload: JsonValue, cause: Mess
     taskSeq: task?.seq ?? null,
     prompt: question.prompt,
     allowedDecisions: question.allowedDecisions,
+    dataSchemaJson: schema.json,
     defaultAction: question.defaultAction,
     status: "pending",
     createdAtMs: nowMs,
@@ -52,7 +54,8 @@ export function ask(job: Job, agent: AgentState, payload: JsonValue, cause: Mess
   const entry = { request, attempt: task?.attempt ?? 0, dueAtMs };
   changeRequest(job, entry);
   armTimer(job, entry);
-  return chars + warnOfName(job, agent, payload, question, requestId);
+  const warned = warnOfName(job, agent, payload, question, requestId);
+  return chars + warned + warnOfSchema(job, agent, requestId, schema.problem);
 }
 
 /** The request that is asked again: by its name, or, without one, what an earlier attempt had asked in these words. */
@@ -135,7 +138,7 @@ function requested(
   repeated: boolean,
 ): number {
   const expiresAt = request.expiresAtMs === null ? null : isoTime(request.expiresAtMs);
-  const shown = questionPayload(payload, question, { requestId: request.requestId, expiresAt, repeated });
+  const shown = questionPayload(payload, question, request, { expiresAt, repeated });
   return addEvent(job, HUMAN_INPUT_REQUESTED, request.agentId, shown);
 }
 
@@ -152,6 +155,12 @@ function warnOfName(job: Job, agent: AgentState, payload: JsonValue, question: Q
     agent,
     `The request_id ${JSON.stringify(given).slice(0, 200)} ${why}: it is called ${id}.`,
   );
+}
+
+/** Says why an answer's data is not held to the schema that the worker gave. */
+function warnOfSchema(job: Job, agent: AgentState, requestId: string, problem: string | null): number {
+  if (problem === null) return 0;
+  return warn(job, agent, `The data_schema of ${requestId} ${problem}. Any data is taken.`);
 }
 
 /** Says why nobody is asked; once for each time that it comes to this. */
@@ -199,6 +208,20 @@ function readQuestion(payload: JsonValue): Question {
   };
 }
 
+/** The schema of a question's data, or why it cannot be used; neither when there is none. */
+function dataSchema({ context }: Job, payload: JsonValue): { json: string | null; problem: string | null } {
+  const given = isObject(payload) ? (payload.data_schema ?? null) : null;
+  if (given === null) return { json: null, problem: null };
+  if (!isObject(given)) return { json: null, problem: "is no JSON object" };
+  const json = JSON.stringify(given);
+  const max = limits.humanDataSchemaCharsMax;
+  const problem =
+    json.length > max
+      ? `has ${json.length} characters: at most ${max} are allowed`
+      : context.schemaProblem(given);
+  return { json: problem === null ? json : null, problem };
+}
+
 /** As the journal can hold it: an attempt after a restart is recognised by the same words. */
 function wellFormedStart(prompt: string): string {
   return prompt.slice(0, limits.humanPromptCharsMax).toWellFormed();
@@ -232,20 +255,26 @@ function timeoutMs(seconds: unknown): number | null {
 function questionPayload(
   payload: JsonValue,
   question: Question,
-  became: { readonly requestId: string; readonly expiresAt: string | null; readonly repeated: boolean },
+  { requestId, dataSchemaJson }: HumanRequest,
+  became: { readonly expiresAt: string | null; readonly repeated: boolean },
 ): JsonValue {
   const head = {
-    request_id: became.requestId,
+    request_id: requestId,
     expires_at: became.expiresAt,
     ...(became.repeated && { repeated: true }),
   };
-  const whole = { ...(isObject(payload) ? payload : {}), ...head };
+  const given = isObject(payload) ? payload : {};
+  // One that cannot be used is not shown as if it held.
+  const schema = dataSchemaJson === null ? null : (JSON.parse(dataSchemaJson) as JsonObject);
+  const data = (schema !== null || given.data_schema !== undefined) && { data_schema: schema };
+  const whole = { ...given, ...data, ...head };
   if (JSON.stringify(whole).length <= limits.eventPayloadCharsMax) return whole;
   // Too large to be shown whole: what cannot be done without.
   return {
     prompt: question.prompt,
     allowed_decisions: question.allowedDecisions,
     default_action: question.defaultAction,
+    ...data,
     ...head,
   };
 }

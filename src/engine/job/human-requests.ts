@@ -40,9 +40,10 @@ function forget(human: HumanRequests, requestId: string): void {
   human.closedChars -= charsOf(entry.request);
 }
 
-function charsOf({ prompt, allowedDecisions, response }: HumanRequest): number {
+function charsOf({ prompt, allowedDecisions, dataSchemaJson, response }: HumanRequest): number {
   const decisions = allowedDecisions.reduce((chars, decision) => chars + decision.length, 0);
-  return prompt.length + decisions + (response?.comment?.length ?? 0) + (response?.dataJson?.length ?? 0);
+  const asked = prompt.length + decisions + (dataSchemaJson?.length ?? 0);
+  return asked + (response?.comment?.length ?? 0) + (response?.dataJson?.length ?? 0);
 }
 
 /** Remembers a request that the next batch has to carry. */

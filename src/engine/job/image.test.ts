@@ -253,6 +253,7 @@ class Driver {
         after: () => () => {},
         soon: () => {},
       },
+      schemaProblem: () => null,
       randomness: { id: this.#id, fraction: () => this.#random.fraction() },
       slots,
       timers: new TimerQueue(() => true),

@@ -17,7 +17,7 @@ import type { Graph, GraphNode } from "../graph.ts";
 import { type HumanRequest, isTerminal, type JobInsert, type JobStatus } from "../journal.ts";
 import type { JsonValue } from "../json.ts";
 import type { Message } from "../message.ts";
-import type { Clock, Randomness, Slots } from "../ports.ts";
+import type { Clock, EnginePorts, Randomness, Slots } from "../ports.ts";
 import type { Share } from "../share.ts";
 import { newTally, type Tally } from "../tally.ts";
 import type { TaskKind, TaskRef, TaskState } from "../task-port.ts";
@@ -31,6 +31,7 @@ export interface JobContext {
   readonly clock: Clock;
   readonly randomness: Randomness;
   readonly slots: Slots;
+  readonly schemaProblem: EnginePorts["schemaProblem"];
   readonly timers: TimerQueue;
 }
 

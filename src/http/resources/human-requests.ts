@@ -56,6 +56,9 @@ const HumanRequestSchema = Type.Object(
     allowed_decisions: Type.Array(Type.String(), "The decisions that are taken; empty: any.", {
       examples: [["approve", "reject"]],
     }),
+    data_schema: Type.Unknown(
+      "The JSON Schema that the data of an answer is held to; without data, null is. Null: any data is taken.",
+    ),
     status: Status,
     default_action: Type.Nullable(
       Type.String("The decision when the time is over; null: the word timed_out."),
@@ -90,7 +93,9 @@ const AnswerHumanBody = Type.Input(
     comment: Type.Nullable(
       Type.String("For the worker and people.", { maxLength: answerLimits.commentCharsMax }),
     ),
-    data: Type.Unknown(`Any JSON, for the worker; at most ${answerLimits.dataCharsMax} characters.`),
+    data: Type.Unknown(
+      `Any JSON that the request's data_schema allows, for the worker; at most ${answerLimits.dataCharsMax} characters.`,
+    ),
   },
   { required: ["decision"], examples: [{ decision: "approve", comment: "Looks good." }] },
 );
@@ -207,10 +212,11 @@ const text = JSON.stringify;
 const time = (ms: number | null) => (ms === null ? "null" : `"${isoTime(ms)}"`);
 
 function render({ runId }: Pick<FoundRun, "runId">, request: HumanRequest): string {
-  const { requestId, agentId, prompt, allowedDecisions, status, defaultAction } = request;
+  const { requestId, agentId, prompt, allowedDecisions, dataSchemaJson, status, defaultAction } = request;
   return (
     `{"request_id":${text(requestId)},"run_id":${text(runId)},"agent_id":${text(agentId)},` +
-    `"prompt":${text(prompt)},"allowed_decisions":${text(allowedDecisions)},"status":"${status}",` +
+    `"prompt":${text(prompt)},"allowed_decisions":${text(allowedDecisions)},` +
+    `"data_schema":${dataSchemaJson ?? "null"},"status":"${status}",` +
     `"default_action":${text(defaultAction)},"created_at":${time(request.createdAtMs)},` +
     `"expires_at":${time(request.expiresAtMs)},"response":${renderResponse(request.response)}}`
   );

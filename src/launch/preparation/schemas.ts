@@ -1,5 +1,5 @@
 // A package's own JSON Schemas over a launch: `config_schema` over the resolved configuration, `input_schema` over the
-// inputs.
+// inputs. And the schema of a person's question, over the data of the answer.
 //
 // - Every mistake at once, as a path and a sentence; a bounded number of them.
 
@@ -12,11 +12,16 @@ import type { LaunchProblem } from "./findings.ts";
 const MISTAKES_MAX = 100;
 const LISTED_MAX = 20;
 
-type Place = Pick<LaunchProblem, "part" | "path">;
+interface Place<Part extends string = LaunchProblem["part"]> {
+  readonly part: Part;
+  readonly path: string;
+}
 
-interface PlacedValue {
+type Problem<Part extends string> = Place<Part> & Pick<LaunchProblem, "code" | "message">;
+
+interface PlacedValue<Part extends string> {
   readonly value: JsonValue;
-  readonly place: Place;
+  readonly place: Place<Part>;
 }
 
 /**
@@ -24,17 +29,30 @@ interface PlacedValue {
  *
  * @param place where the value stands: the part, and its JSON Pointer there
  */
-export function schemaProblems(schema: JsonObject, value: JsonValue, place: Place): readonly LaunchProblem[] {
+export function schemaProblems<Part extends string>(
+  schema: JsonObject,
+  value: JsonValue,
+  place: Place<Part>,
+): readonly Problem<Part>[] {
   return problemsOf(schema, () => [{ value, place }], place);
 }
 
+/** Holds the data of a person's answer against the schema of the question; a message goes on after its path. */
+export function problemsOfAnswer(schema: JsonObject, data: JsonValue) {
+  return schemaProblems(schema, data, { part: "data", path: "/data" }).map(({ path, code, message }) => ({
+    path,
+    code,
+    message: message.replace(`${path} `, ""),
+  }));
+}
+
 /** @param whole where all of the values stand */
-function problemsOf(
+function problemsOf<Part extends string>(
   schema: JsonObject,
-  values: () => Iterable<PlacedValue>,
-  whole: Place,
-): readonly LaunchProblem[] {
-  const problems: LaunchProblem[] = [];
+  values: () => Iterable<PlacedValue<Part>>,
+  whole: Place<Part>,
+): readonly Problem<Part>[] {
+  const problems: Problem<Part>[] = [];
   const unjudged = (code: string, message: string) => [...problems, { ...whole, code, message }];
   try {
     const isJudged = askSchema(schema, (validate) => {
@@ -50,17 +68,17 @@ function problemsOf(
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
     const message = "refers to itself without end, or is nested too deep: fix the schema";
-    return unjudged("endless_schema", `the package's schema of the ${whole.part} ${message}`);
+    return unjudged("endless_schema", `the schema of the ${whole.part} ${message}`);
   }
-  const message = `it takes too long to hold the ${whole.part} against the package's schema`;
+  const message = `it takes too long to hold the ${whole.part} against its schema`;
   return unjudged("too_slow", `${message}: make the ${whole.part} smaller, or the schema simpler`);
 }
 
-function problemOf(error: ErrorObject, { part, path }: Place): LaunchProblem {
+function problemOf<Part extends string>(error: ErrorObject, { part, path }: Place<Part>): Problem<Part> {
   const { instancePath, keyword, params, message = "is not valid" } = error;
   const at = `${path}${instancePath}`;
   const inside = (name: string) => at + pointer([name]);
-  const problem = (where: string, code: string, clause: string): LaunchProblem => {
+  const problem = (where: string, code: string, clause: string): Problem<Part> => {
     return { part, path: where, code, message: `${where === "" ? "the whole" : where} ${clause}` };
   };
   switch (keyword) {
@@ -69,7 +87,7 @@ function problemOf(error: ErrorObject, { part, path }: Place): LaunchProblem {
     case "additionalProperties":
     case "unevaluatedProperties": {
       const name = params.additionalProperty ?? params.unevaluatedProperty;
-      return problem(inside(name), "unknown_field", "is no field that the package knows");
+      return problem(inside(name), "unknown_field", "is no field that the schema knows");
     }
     case "type":
       return problem(at, "wrong_type", `must be ${([] as string[]).concat(params.type).join(" or ")}`);
@@ -92,7 +110,7 @@ function listed(values: readonly unknown[]): string {
 }
 
 /**
- * Holds a run's inputs against the package's schema: each body that an entrypoint is sent. Without any, the manifest's
+ * Holds a run's inputs against its schema: each body that an entrypoint is sent. Without any, the manifest's
  * own initial_inputs are what it is sent, and the schema is asked only when there are none of those either.
  */
 export function inputProblems(
@@ -106,7 +124,7 @@ export function inputProblems(
   return problemsOf(schema, () => bodiesOf(addressed), { part: "inputs", path: "/$entrypoints" });
 }
 
-function* bodiesOf(addressed: JsonObject): Iterable<PlacedValue> {
+function* bodiesOf(addressed: JsonObject): Iterable<PlacedValue<"inputs">> {
   for (const [nodeId, bodies] of Object.entries(addressed)) {
     const path = pointer(["$entrypoints", nodeId]);
     if (!Array.isArray(bodies)) yield { value: bodies, place: { part: "inputs", path } };

@@ -13,6 +13,7 @@ export interface HumanAsked {
   readonly agent_id: string | null;
   readonly prompt: string;
   readonly allowed_decisions: readonly JsonValue[];
+  readonly data_schema: JsonValue;
   readonly status: "pending";
   readonly default_action: JsonValue;
   readonly expires_at: string | null;
@@ -56,6 +57,7 @@ function asked(run: RunContext, seq: number, event: ParsedEvent): HumanAsked | n
     ...head(run, seq, event),
     prompt: textField(fields, "prompt") ?? "",
     allowed_decisions: Array.isArray(decisions) ? decisions : [],
+    data_schema: fields.data_schema ?? null,
     status: "pending",
     default_action: defaultAction ?? null,
     expires_at: textField(fields, "expires_at"),

@@ -248,6 +248,7 @@ test("a request to people is shown with what the worker asked, and named by its 
     agent_id: "work",
     prompt: "Ship it?",
     allowed_decisions: ["yes", "no"],
+    data_schema: null,
     status: "pending",
     default_action: "no",
     expires_at: null,

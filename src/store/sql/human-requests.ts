@@ -24,6 +24,7 @@ export const humanRequests = columnsOf<Schema["human_requests"], HumanRequest>({
   taskSeq: "task_seq",
   prompt: "prompt",
   allowedDecisions: json("allowed_json"),
+  dataSchemaJson: "data_schema_json",
   defaultAction: "default_action",
   status: "status",
   createdAtMs: "created_at",

@@ -147,6 +147,7 @@ export interface Schema {
     created_at: number;
     expires_at: number | null;
     response_json: string | null;
+    data_schema_json: string | null;
   };
   idempotency: {
     scope: string;

@@ -4,6 +4,7 @@
 import { post } from "../api.js";
 import { html } from "../html.js";
 import { to } from "../router.js";
+import { isGuest } from "../session.js";
 import { Action } from "./dialog.js";
 import { Facts, Json, shown } from "./pieces.js";
 import { Time } from "./time.js";
@@ -30,7 +31,7 @@ function Letter({ letter, again, withRun }) {
   };
   return html`<section class="card" aria-label=${`Message ${id}`}>
     <div class="heading-line"><h2 dir="auto">${shown(message.type, 80) || "A message"}</h2>
-      <div class="actions">${letter.status === "open" && html`<${Action} label="Send again" act=${resend} />`}</div></div>
+      <div class="actions">${letter.status === "open" && !isGuest() && html`<${Action} label="Send again" act=${resend} />`}</div></div>
     <${Facts} items=${[
       ["Reason", reasons.get(letter.reason) ?? letter.reason],
       ["From", shown(message.from, 80)],

@@ -4,7 +4,9 @@
 import { ApiProblem, get, post } from "../api.js";
 import { html, useRef, useState } from "../html.js";
 import { to } from "../router.js";
+import { isGuest } from "../session.js";
 import { shown } from "./pieces.js";
+import { SchemaForm } from "./schema-form.js";
 import { Time } from "./time.js";
 
 const DECISIONS_MAX = 50;
@@ -12,6 +14,9 @@ const DECISIONS_MAX = 50;
 /** @param {{ request: any, answered: () => void, withRun?: boolean }} properties */
 export function Question({ request, answered, withRun = false }) {
   const { request_id: id, run_id: runId, agent_id: agent, prompt, allowed_decisions: decisions } = request;
+  const schema = request.data_schema ?? null;
+  const [data, setData] = useState(/** @type {any} */ (undefined));
+  const [findings, setFindings] = useState(/** @type {import("./schema-form.js").Finding[]} */ ([]));
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
   const form = useRef(/** @type {HTMLFormElement | null} */ (null));
@@ -24,10 +29,18 @@ export function Question({ request, answered, withRun = false }) {
     const decision = decisions.length === 0 ? String(given.get("decision") ?? "") : (button?.value ?? "");
     setBusy(true);
     try {
-      await post(`${path}/response`, { decision, ...(comment !== "" && { comment }) });
+      // An object without anything filled in, so that what is missing is said field by field.
+      const filled = data ?? (schema?.type === "object" ? {} : undefined);
+      await post(`${path}/response`, {
+        decision,
+        ...(comment !== "" && { comment }),
+        ...(filled !== undefined && { data: filled }),
+      });
       setProblem("");
+      setFindings([]);
       answered();
     } catch (error) {
+      setFindings(error instanceof ApiProblem ? error.errors : []);
       setProblem(await why(error, path));
       setBusy(false);
     }
@@ -38,12 +51,16 @@ export function Question({ request, answered, withRun = false }) {
       : html` Without an answer by <${Time} at=${request.expires_at} /> it ${request.default_action === null ? "times out" : `is taken as ${shown(request.default_action, 80)}`}.`;
   return html`<p class="lead wrapped" dir="auto">${shown(prompt) || "A question without words"}</p>
     <p class="muted" dir="auto">${shown(agent, 80)} asks since <${Time} at=${request.created_at} />${withRun && html` in <a href=${to(["runs", runId])}><code>${runId}</code></a>`}.${ends}</p>
-    <form ref=${form} class="answer" onSubmit=${send}>
+    ${
+      !isGuest() &&
+      html`<form ref=${form} class="answer" onSubmit=${send}>
       ${decisions.length === 0 && html`<label class="field">Answer <input name="decision" required autocomplete="off" /></label>`}
+      ${schema !== null && html`<${SchemaForm} schema=${schema} value=${data} change=${setData} findings=${findings} path="/data" label="Data" />`}
       <label class="field">Comment <input name="comment" autocomplete="off" /></label>
       <div class="actions">${(decisions.length === 0 ? ["Answer"] : decisions.slice(0, DECISIONS_MAX)).map((/** @type {string} */ decision) => html`<button key=${decision} type="submit" value=${decision} disabled=${isBusy} dir="auto">${shown(decision, 80)}</button>`)}</div>
       <p role="alert" class="wrong" dir="auto">${problem}</p>
-    </form>`;
+    </form>`
+    }`;
 }
 
 /** @param {unknown} error @param {string} path */

@@ -7,6 +7,7 @@ import { Action } from "../parts/dialog.js";
 import { Letters } from "../parts/letters.js";
 import { More, useList } from "../parts/list.js";
 import { Empty, Problem } from "../parts/pieces.js";
+import { isGuest } from "../session.js";
 
 /** @param {{ source: import("./run-source.js").RunSource }} properties */
 export function Tab({ source }) {
@@ -20,7 +21,7 @@ export function Tab({ source }) {
   return html`
     ${list.error !== null && html`<${Problem} error=${list.error} retry=${list.again} />`}
     ${list.items?.length === 0 && html`<${Empty}>Every message of this run was processed.</${Empty}>`}
-    ${open.length > 1 && html`<div class="actions"><${Action} label="Send all again" act=${resend} question="Each open message is sent to its agent once more, and may fail again." /></div>`}
+    ${open.length > 1 && !isGuest() && html`<div class="actions"><${Action} label="Send all again" act=${resend} question="Each open message is sent to its agent once more, and may fail again." /></div>`}
     ${list.items !== null && html`<${Letters} letters=${list.items} again=${list.again} />`}
     <${More} list=${list} />`;
 }
