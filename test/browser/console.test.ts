@@ -1,6 +1,7 @@
 // The console in a real browser: of real runs of the real program, which tests hold and release.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
@@ -99,7 +100,7 @@ describe("the console", { skip: noChromium }, () => {
 
   test("shows a failed run's reason, its graph, its log searched by the server, and its events", async () => {
     const lines =
-      'i=1; while [ $i -le 450 ]; do echo "line $i of the log"; i=$((i+1)); done; echo "broken pipe" >&2; exit 3';
+      'i=1; while [ $i -le 450 ]; do echo "line $i of the log"; i=$((i+1)); done; printf "\\033[1;31mred <b>\\033[0m\\n"; echo "{\\"deep\\": {\\"er\\": 1}}"; echo "broken pipe" >&2; exit 3';
     const jobId = await namedJob(
       "Import",
       graph("import", [router("plan"), executor("parse", lines)], [["plan", "parse"]]),
@@ -120,6 +121,31 @@ describe("the console", { skip: noChromium }, () => {
     await page.getByLabel("Contains").fill("line 1 of");
     await page.getByText("line 1 of the log").waitFor();
     assert.equal(await page.locator(".log-line").count(), 1);
+    await page.locator(".log-line time a").click();
+    await page
+      .getByRole("group", { name: /^Lines around/ })
+      .getByText("line 2 of the log")
+      .waitFor();
+    await page.getByRole("button", { name: "Close" }).click();
+    await page.getByLabel("Contains").fill("red <b>");
+    assert.equal(await page.locator(".ansi-red.ansi-bold").innerText(), "red <b>");
+    await page.getByLabel("Contains").fill("deep");
+    await page.getByText("As JSON").click();
+    await page.locator(".log-line pre", { hasText: '"er": 1' }).waitFor();
+    const [saved] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Download these lines" }).click(),
+    ]);
+    const text = await readFile(await saved.path(), "utf8");
+    assert.deepEqual(
+      text
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line).message),
+      ['{"deep": {"er": 1}}'],
+    );
+    await page.getByLabel("Contains").fill("line 1 of");
+    await page.getByText("line 1 of the log").waitFor();
     await page.reload();
     await page.getByText("line 1 of the log").waitFor();
     await page.getByRole("link", { name: "Events" }).click();
@@ -179,6 +205,50 @@ describe("the console", { skip: noChromium }, () => {
     // A sent link opens the same box, also before its places are known.
     await page.goto(consoleAt(`/runs/${runId}/graph?box=load-0`));
     await page.locator('table[aria-rowcount="990"]').waitFor();
+    assertQuiet(opened);
+    await page.context().close();
+  });
+
+  test("shows what each agent waited and worked for, opens agents of one kind, and keeps a range for logs and events", async () => {
+    const others = Array.from({ length: 40 }, (_, i) => router(`other-${i}`));
+    const works = [1, 2].map((i) => executor(`work-${i}`, `echo "hello of ${i}"`));
+    const edges = [...works, ...others].map(({ node_id }) => ["in", String(node_id)] as const);
+    const jobId = await namedJob(
+      "Times",
+      graph(
+        "times",
+        [router("in"), ...works, ...others, executor(HOSTILE, "echo bye; sleep 0.2; exit 3")],
+        [...edges, ["work-1", HOSTILE], ["work-2", HOSTILE]],
+      ),
+    );
+    const runId = await startRun(program, jobId);
+    await ended(program, runId);
+    const opened = await openPage(browser, consoleAt(`/runs/${runId}/timeline`));
+    const { page } = opened;
+    await page.getByText("The same as a table").click();
+    const table = page.getByRole("table");
+    await table.getByRole("row", { name: /^<img src=x.* Yes$/ }).waitFor();
+    await table.getByRole("button", { name: "work-… × 2" }).click();
+    await table.getByRole("link", { name: "work-2" }).waitFor();
+    await page.reload();
+    await page.getByText("The same as a table").click();
+    await table.getByRole("link", { name: "work-2" }).waitFor();
+    // From the last third on: what worked before is not of this range.
+    const canvas = await page.locator(".timeline canvas").boundingBox();
+    assert.ok(canvas !== null);
+    await page.mouse.move(canvas.x + canvas.width - 60, canvas.y + 40);
+    await page.mouse.down();
+    await page.mouse.move(canvas.x + canvas.width - 1, canvas.y + 40, { steps: 4 });
+    await page.mouse.up();
+    await page.waitForURL((url) => url.searchParams.has("since") && url.searchParams.has("until"));
+    await page.getByRole("link", { name: "Events" }).click();
+    await page.locator(".event").first().waitFor();
+    assert.equal(await page.locator(".event", { hasText: "job_pending" }).count(), 0);
+    await page.getByRole("link", { name: "Logs" }).click();
+    await page.locator(".log, .empty").first().waitFor();
+    assert.equal(await page.getByText("hello of 1").count(), 0);
+    await page.getByRole("button", { name: "Show all" }).click();
+    await page.getByText("hello of 1").waitFor();
     assertQuiet(opened);
     await page.context().close();
   });

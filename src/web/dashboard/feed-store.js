@@ -21,6 +21,8 @@ export class FeedStore {
   #found = 0;
   #chars = 0;
   #filter = { level: 0, type: "", agent: "", text: "" };
+  #sinceMs = Number.NEGATIVE_INFINITY;
+  #untilMs = Number.POSITIVE_INFINITY;
   /** Events that were kept once. */
   dropped = 0;
   /** How many have passed the filter since it was set, those dropped since included. */
@@ -70,9 +72,11 @@ export class FeedStore {
     this.#found = older.length;
   }
 
-  /** @param filter {level: at least this, type, agent, text}; "" means any */
-  setFilter(filter) {
+  /** @param filter {level: at least this, type, agent, text, since, until}; "" means any; the times, as ISO texts, may be missing */
+  setFilter({ since = "", until = "", ...filter }) {
     this.#filter = { ...filter, text: filter.text.toLowerCase() };
+    this.#sinceMs = since === "" ? Number.NEGATIVE_INFINITY : Date.parse(since);
+    this.#untilMs = until === "" ? Number.POSITIVE_INFINITY : Date.parse(until);
     this.#matches = this.#entries.filter((entry) => this.#passes(entry));
     this.#found = 0;
     this.passed = this.#matches.length;
@@ -94,6 +98,8 @@ export class FeedStore {
     if (level < filter.level) return false;
     if (filter.type !== "" && event.type !== filter.type) return false;
     if (filter.agent !== "" && event.agent_id !== filter.agent) return false;
+    const ms = Date.parse(event.timestamp);
+    if (ms < this.#sinceMs || ms >= this.#untilMs) return false;
     if (filter.text === "") return true;
     const searched = `${event.type}\n${event.agent_id ?? ""}\n${text.slice(0, SEARCHED_CHARS_MAX)}`;
     return searched.toLowerCase().includes(filter.text);

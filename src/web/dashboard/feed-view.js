@@ -213,6 +213,7 @@ export class FeedView {
       type: byId("filter-type").value,
       agent: byId("filter-agent").value,
       text: byId("filter-text").value,
+      ...this.#page.range?.(),
     });
     this.#list.replaceChildren();
     this.#shownId = 0;

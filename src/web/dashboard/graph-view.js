@@ -147,20 +147,12 @@ export class GraphView {
     );
     const many = ` × ${count(members.length)}`;
     const text = isGroup
-      ? ends(clean(this.#groupName(members)), NAME_CHARS - many.length) + many
+      ? ends(clean(groupName(members.map((id) => this.#model.agents.get(id)))), NAME_CHARS - many.length) +
+        many
       : ends(clean(agent.id), NAME_CHARS);
     setText(made.name, text);
     made.group.addEventListener("click", () => this.#open(members));
     return made;
-  }
-
-  /** What the agents of a group have in common: how their names begin, or their role; else one of them stands for all. */
-  #groupName(members) {
-    const agents = members.map((id) => this.#model.agents.get(id));
-    const prefix = commonStart(members).replace(/\d+$/, "");
-    const [{ id, role }] = agents;
-    if (prefix !== "") return `${prefix}…`;
-    return role !== "" && agents.every((agent) => agent.role === role) ? role : `${id}…`;
   }
 
   #fill(made) {
@@ -182,6 +174,14 @@ export class GraphView {
     if (told !== null) setText(made.state, start(told.text, STATE_CHARS));
     setAttribute(made.group, "data-heat", told === null ? null : Math.round(told.share * 4));
   }
+}
+
+/** What agents of a group have in common: how their names begin, or their role; else one of them stands for all. */
+export function groupName(agents) {
+  const prefix = commonStart(agents.map(({ id }) => id)).replace(/\d+$/, "");
+  const [{ id, role }] = agents;
+  if (prefix !== "") return `${prefix}…`;
+  return role !== "" && agents.every((agent) => agent.role === role) ? role : `${id}…`;
 }
 
 function commonStart(texts) {

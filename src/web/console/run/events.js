@@ -6,6 +6,7 @@ import { FeedView } from "../../dashboard/feed-view.js";
 import { html, useEffect, useRef } from "../html.js";
 import { parameter, setQuery } from "../router.js";
 import { keyHeaders } from "../session.js";
+import { Range, rangeOf } from "./range.js";
 
 const filters = ["level", "type", "agent", "text"];
 
@@ -15,7 +16,12 @@ export function Tab({ source }) {
   const version = source.version;
   useEffect(() => {
     const events = `/api/v1/runs/${encodeURIComponent(source.id)}/events/stream`;
-    const page = { config: { graph: source.graph, events }, model: source.model, headers: keyHeaders() };
+    const page = {
+      config: { graph: source.graph, events },
+      model: source.model,
+      headers: keyHeaders(),
+      range: rangeOf,
+    };
     const feed = new FeedView(page);
     for (const event of source.events) feed.add(event);
     restore();
@@ -25,7 +31,9 @@ export function Tab({ source }) {
     return () => source.listeners.delete(add);
   }, []);
   useEffect(() => view.current?.draw(), [version]);
-  return html`<${Skeleton} />`;
+  const range = JSON.stringify(rangeOf());
+  useEffect(() => void document.getElementById("filters")?.dispatchEvent(new Event("change")), [range]);
+  return html`<${Range} /><${Skeleton} />`;
 }
 
 /** @param {string} name */

@@ -8,19 +8,12 @@ import { GraphFrame } from "../../dashboard/graph-frame.js";
 import { box as measure } from "../../dashboard/graph-layout.js";
 import { GraphView } from "../../dashboard/graph-view.js";
 import { overlayOf } from "./graph-figures.js";
+import { Layout } from "./layout.js";
 import { Minimap } from "./minimap.js";
 
 const FIGURES_MS = 1_000;
 /** Of more edges nobody reads the figures. */
 const TOLD_EDGES_MAX = 120;
-
-/** The page's policy lets scripts come from this origin only, by a policy of this name. */
-const scripts = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("console", {
-  createScriptURL: (/** @type {string} */ url) => {
-    if (new URL(url).origin !== location.origin) throw new Error("A worker of another origin.");
-    return url;
-  },
-});
 
 export class GraphPicture {
   #source;
@@ -28,9 +21,8 @@ export class GraphPicture {
   #view;
   #map;
   #on;
-  #worker;
+  #layout;
   #shape = -1;
-  #number = 0;
   #isDown = false;
   #overlay = "";
   #text = "";
@@ -48,14 +40,12 @@ export class GraphPicture {
     this.#view = new GraphView(source.model, this.#frame, on.open);
     this.#map = new Minimap(canvas, element);
     this.#on = on;
-    const url = new URL("./layout-worker.js", import.meta.url).href;
-    this.#worker = new Worker(scripts?.createScriptURL(url) ?? url, { type: "module" });
-    this.#worker.addEventListener("message", ({ data }) => this.#placed(data));
+    this.#layout = new Layout((plan) => this.#placed(plan));
     element.addEventListener("keydown", (event) => this.#key(event));
   }
 
   end() {
-    this.#worker.terminate();
+    this.#layout.end();
   }
 
   /** @param {string} id @returns {string[]} the agents in the box of this one */
@@ -78,9 +68,7 @@ export class GraphPicture {
     const { model } = this.#source;
     if (model.shape !== this.#shape) {
       this.#shape = model.shape;
-      const nodes = [...model.agents.values()].map(({ id, type }) => ({ id, type }));
-      const edges = [...model.edges.values()].map(({ from, to }) => ({ from, to }));
-      this.#worker.postMessage({ number: ++this.#number, nodes, edges, isDown: this.#isDown });
+      this.#layout.ask(model, this.#isDown);
     }
     if (model.changed.size > 0) {
       this.#view.draw(model.changed);
@@ -89,9 +77,8 @@ export class GraphPicture {
     }
   }
 
-  /** @param {{ number: number, plan: any }} answer */
-  #placed({ number, plan }) {
-    if (number !== this.#number) return;
+  /** @param {any} plan of graph-layout.js */
+  #placed(plan) {
     this.#view.lay(plan);
     this.#map.show(plan, this.#view.boxes);
     this.#labelEdges(plan);

@@ -1,14 +1,15 @@
 // @ts-check
 // The log of the run. The server searches all of it; the page holds the newest part and reads older parts when asked.
 
-import { timeOfDay } from "../../dashboard/format.js";
 import { followStream } from "../../dashboard/run-stream.mjs";
 import { get, urlOf } from "../api.js";
 import { html, useEffect, useRef, useState } from "../html.js";
 import { Choice, Filters, Search } from "../parts/filters.js";
-import { Empty, Problem, shown } from "../parts/pieces.js";
-import { parameter } from "../router.js";
+import { Empty, Problem } from "../parts/pieces.js";
+import { parameter, setQuery } from "../router.js";
 import { keyHeaders } from "../session.js";
+import { Around, Line } from "./log-line.js";
+import { Range, rangeOf } from "./range.js";
 
 const PAGE_SIZE = 200;
 const KEPT_MAX = 5_000;
@@ -30,8 +31,10 @@ export function Tab({ source }) {
     level: parameter("level"),
     agent_id: parameter("agent"),
     stream: parameter("stream"),
+    ...rangeOf(),
   };
   const agents = [...source.model.agents.keys()].slice(0, AGENTS_MAX);
+  const around = parameter("around");
   const { agent_id: agent } = filter;
   const choices = agent === "" || agents.includes(agent) ? agents : [agent, ...agents];
   return html`<section class="card" aria-labelledby="logs-heading">
@@ -41,7 +44,9 @@ export function Tab({ source }) {
       <${Choice} name="level" label="Level" any="Everything" values=${levels} />
       <${Choice} name="stream" label="Stream" any="All streams" values=${streams} />
       <${Choice} name="agent" label="Agent" any="All agents" values=${choices} />
+      <${Range} />
     </${Filters}>
+    ${around !== "" && html`<${Around} key=${around} id=${source.id} at=${around} />`}
     <${Lines} key=${JSON.stringify(filter)} id=${source.id} filter=${filter} />
   </section>`;
 }
@@ -93,24 +98,47 @@ function Lines({ id, filter }) {
     const list = /** @type {HTMLElement} */ (box.current);
     isAtEnd.current = list.scrollTop + list.clientHeight >= list.scrollHeight - NEAR_PX;
   };
+  const isWrapped = parameter("wrap") !== "0";
+  const [isSaving, setSaving] = useState(false);
+  const save = async () => {
+    setSaving(true);
+    await download(id, path, filter).catch((problem) => put({ error: problem }));
+    setSaving(false);
+  };
   const { lines, next, error } = state;
   if (error !== null) return html`<${Problem} error=${error} />`;
   if (lines === null) return null;
   return html`
     ${next !== null && html`<p class="more"><button type="button" onClick=${() => older().catch((problem) => put({ error: problem }))}>Show older lines</button></p>`}
     ${lines.length === 0 && next === null && html`<${Empty}>No line passes these filters.</${Empty}>`}
-    <div class="log" ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label="Log of the run">
+    <div class="inline below">
+      <label class="inline"><input type="checkbox" checked=${isWrapped} onChange=${() => setQuery({ wrap: isWrapped ? "0" : "" })} /> Wrap lines</label>
+      <button type="button" disabled=${isSaving} onClick=${() => void save()}>Download these lines</button>
+    </div>
+    <div class="log" data-wrap=${String(isWrapped)} ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label="Log of the run">
       ${lines.map((line, index) => html`<${Line} key=${`${line.ts} ${index - lines.length}`} line=${line} />`)}
     </div>`;
 }
 
-/** @param {{ line: any }} properties */
-const Line = ({ line }) => html`<div class="log-line" data-level=${line.level}>
-  <time class="muted" datetime=${line.ts} title=${line.ts}>${timeOfDay(line.ts)}</time>
-  <span class="level">${line.level}</span>
-  <span class="who" dir="auto" title=${line.stream}>${shown(line.agent_id ?? "run", 60)}</span>
-  <span class="message" dir="auto">${shown(line.message)}</span>
-</div>`;
+/**
+ * Saves every line that passes the filter, oldest first, one JSON record in a line.
+ *
+ * @param {string} id @param {string} path @param {Record<string, string>} filter
+ */
+async function download(id, path, filter) {
+  const records = [];
+  let token = null;
+  do {
+    const page = await get(path, { ...filter, order: "asc", page_size: PAGE_SIZE, page_token: token });
+    for (const record of page.items) records.push(`${JSON.stringify(record)}\n`);
+    token = page.next_page_token;
+  } while (token !== null);
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob(records, { type: "application/x-ndjson" }));
+  link.download = `${id}-log.jsonl`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
 
 /**
  * @param {URL} url @param {number} lastId @param {AbortSignal} signal @param {(lines: any[]) => void} onLines

@@ -10,6 +10,7 @@ import { Screen } from "../parts/screen.js";
 import { Elapsed, Time } from "../parts/time.js";
 import { to } from "../router.js";
 import { isGuest } from "../session.js";
+import { rangeOf } from "./range.js";
 import { RunSource } from "./run-source.js";
 
 /** @type {readonly { tab: string, name: string, load: () => Promise<{ Tab: any }> }[]} */
@@ -25,6 +26,9 @@ const tabs = [
   { tab: "rerun", name: "Run again", load: () => import("./rerun.js") },
   { tab: "raw", name: "Raw", load: () => import("./raw.js") },
 ];
+
+/** They show the part of the time that is chosen in the timeline. */
+const ranged = new Set(["timeline", "logs", "events"]);
 
 const connectionNames = new Map(
   Object.entries({
@@ -58,7 +62,7 @@ export function Page({ id, tab = "overview" }) {
         .filter((one) => one.tab !== "rerun" || !isGuest())
         .map(
           (one) => html`<li key=${one.tab}>
-        <a href=${to(one.tab === "overview" ? ["runs", id] : ["runs", id, one.tab])} aria-current=${one.tab === tab ? "page" : undefined}>${one.name}</a>
+        <a href=${to(one.tab === "overview" ? ["runs", id] : ["runs", id, one.tab], ranged.has(one.tab) ? rangeOf() : {})} aria-current=${one.tab === tab ? "page" : undefined}>${one.name}</a>
       </li>`,
         )}</ul></nav>
       <div class="tab"><${Opened} key=${tab} tab=${tab} source=${source} /></div>

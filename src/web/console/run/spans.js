@@ -97,10 +97,66 @@ export function totalsOf(spans, nowMs) {
 }
 
 /**
+ * The way to the end on which each agent waited for the one before: from the last that worked back along the edges, each
+ * time to the one that ended last before this one began. What lies on it is what to make faster.
+ *
+ * @param {ReadonlyMap<string, readonly Span[]>} byAgent @param {Iterable<{ from: string, to: string }>} edges @param {number} nowMs
+ * @returns {Set<string>} agents
+ */
+export function criticalPath(byAgent, edges, nowMs) {
+  const work = new Map(
+    [...byAgent]
+      .filter(([, spans]) => spans.length > 0)
+      .map(([agent, spans]) => [
+        agent,
+        {
+          fromMs: /** @type {Span} */ (spans[0]).fromMs,
+          toMs: spans.reduce((last, { toMs }) => Math.max(last, toMs ?? nowMs), 0),
+        },
+      ]),
+  );
+  /** @type {Map<string, string[]>} */
+  const before = new Map();
+  for (const { from, to } of edges) {
+    const known = before.get(to);
+    if (known === undefined) before.set(to, [from]);
+    else known.push(from);
+  }
+  const last = (/** @type {Iterable<string>} */ agents, /** @type {number} */ byMs) => {
+    /** @type {string | null} */
+    let found = null;
+    let foundMs = Number.NEGATIVE_INFINITY;
+    for (const agent of agents) {
+      const { toMs = Number.POSITIVE_INFINITY } = work.get(agent) ?? {};
+      if (toMs <= byMs && toMs > foundMs) [found, foundMs] = [agent, toMs];
+    }
+    return found;
+  };
+  /** @type {Set<string>} */
+  const path = new Set();
+  for (let agent = last(work.keys(), nowMs); agent !== null && !path.has(agent); ) {
+    path.add(agent);
+    agent = last(workersBefore(agent, before, work), work.get(agent)?.fromMs ?? 0);
+  }
+  return path;
+}
+
+/** Past agents that only pass messages on. @param {string} agent @param {ReadonlyMap<string, string[]>} before @param {ReadonlyMap<string, unknown>} work */
+function workersBefore(agent, before, work) {
+  const seen = new Set([agent]);
+  const found = [];
+  for (const one of seen) {
+    if (one !== agent && work.has(one)) found.push(one);
+    else for (const earlier of before.get(one) ?? []) seen.add(earlier);
+  }
+  return found;
+}
+
+/**
  * Where on a line of time a moment is: long times in which no span begins or ends and none but waiting goes on are folded.
  *
  * @param {readonly Span[]} spans @param {number} firstMs @param {number} lastMs
- * @returns {{ at: (ms: number) => number, folds: { fromMs: number, toMs: number }[], lengthMs: number }} at: from 0 to 1
+ * @returns {{ at: (ms: number) => number, msAt: (share: number) => number, folds: { fromMs: number, toMs: number }[], lengthMs: number }} at: from 0 to 1; msAt: the other way
  */
 export function scaleOf(spans, firstMs, lastMs) {
   const FOLD_SHARE = 0.1;
@@ -109,6 +165,7 @@ export function scaleOf(spans, firstMs, lastMs) {
   const busy = spans
     .filter(({ kind }) => kind === "running" || kind === "failed")
     .map(({ fromMs, toMs }) => ({ fromMs, toMs: toMs ?? lastMs }))
+    .filter(({ fromMs, toMs }) => toMs >= firstMs && fromMs <= lastMs)
     .sort((a, b) => a.fromMs - b.fromMs);
   /** @type {{ fromMs: number, toMs: number }[]} */
   const folds = [];
@@ -127,5 +184,15 @@ export function scaleOf(spans, firstMs, lastMs) {
     }
     return place / lengthMs;
   };
-  return { at, folds, lengthMs };
+  // It never falls, so a moment is found by halving.
+  const msAt = (/** @type {number} */ share) => {
+    let [least, most] = [firstMs, lastMs];
+    while (most - least > 1) {
+      const middle = (least + most) / 2;
+      if (at(middle) < share) least = middle;
+      else most = middle;
+    }
+    return most;
+  };
+  return { at, msAt, folds, lengthMs };
 }

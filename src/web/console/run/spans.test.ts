@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-const { scaleOf, Spans } = await import(new URL("./spans.js", import.meta.url).href);
+const { criticalPath, scaleOf, Spans } = await import(new URL("./spans.js", import.meta.url).href);
 
 const at = (seconds: number) => new Date(1_700_000_000_000 + seconds * 1_000).toISOString();
 const told = (events: readonly [seconds: number, type: string, agent: string | null, payload?: object][]) => {
@@ -64,4 +64,38 @@ test("a long time without work is folded, and everything else keeps its order", 
   );
   assert.deepEqual([places[0], places[4]], [0, 1]);
   assert.ok((places[3] ?? 1) - (places[1] ?? 0) < 0.2, `${places}`);
+});
+
+test("the critical path leads from the last to end back to what each waited for, past what only passes messages on", () => {
+  const { spans } = told([
+    [0, "sandbox_job_started", "fast"],
+    [0, "sandbox_job_started", "slow"],
+    [1, "sandbox_job_completed", "fast"],
+    [9, "sandbox_job_completed", "slow"],
+    [9, "sandbox_job_started", "end"],
+    [10, "sandbox_job_completed", "end"],
+    [10, "job_completed", null],
+  ]);
+  const edges = [
+    { from: "fast", to: "join" },
+    { from: "slow", to: "join" },
+    { from: "join", to: "end" },
+    { from: "end", to: "fast" },
+  ];
+  assert.deepEqual([...criticalPath(spans.byAgent, edges, spans.lastMs)], ["end", "slow"]);
+});
+
+test("a place on a folded line leads back to its moment", () => {
+  const { spans } = told([
+    [0, "sandbox_job_started", "a"],
+    [10, "sandbox_job_completed", "a"],
+    [7_000, "sandbox_job_started", "b"],
+    [7_010, "sandbox_job_completed", "b"],
+    [7_010, "job_completed", null],
+  ]);
+  const scale = scaleOf([...spans.byAgent.values()].flat(), spans.firstMs, spans.lastMs);
+  for (const seconds of [0, 5, 3_000, 7_005]) {
+    const ms = spans.firstMs + seconds * 1_000;
+    assert.ok(Math.abs(scale.msAt(scale.at(ms)) - ms) <= 2, `${seconds} s`);
+  }
 });

@@ -1,18 +1,28 @@
 // @ts-check
-// The run over time: a row for each agent, a bar for each attempt and what it waited for. The table below says the same.
+// The run over time: a row for each agent, a bar for each attempt and what it waited for. Agents that do the same share a
+// row, as they share a box of the graph. The table below says the same.
 
-import { clean, duration, ends } from "../../dashboard/format.js";
+import { atMost } from "../../dashboard/dom.js";
+import { count, duration } from "../../dashboard/format.js";
+import { groupName } from "../../dashboard/graph-view.js";
 import { html, useEffect, useRef, useState } from "../html.js";
 import { Empty, shown } from "../parts/pieces.js";
-import { to } from "../router.js";
-import { colourReader } from "./colours.js";
-import { scaleOf, totalsOf } from "./spans.js";
+import { Room, useRows } from "../parts/virtual-rows.js";
+import { parameter, setQuery, to } from "../router.js";
+import { nowOf } from "./graph-figures.js";
+import { Layout } from "./layout.js";
+import { Range, rangeOf, setRange } from "./range.js";
+import { criticalPath, scaleOf, totalsOf } from "./spans.js";
+import { draw, HEAD_PX, namePx, ROW_PX } from "./timeline-picture.js";
 
-const ROWS_MAX = 500;
-const ROW_PX = 22;
-const BAR_PX = 12;
-const HEAD_PX = 24;
-const NAME_SHARE = 0.2;
+/** @typedef {import("./timeline-picture.js").Row} Row */
+
+const HEIGHT_PX_MAX = 560;
+/** A click that trembles marks no range. */
+const DRAG_PX = 6;
+/** Rows are made anew this often at most, however fast events come. */
+const ROWS_MS = 500;
+const TABLE_ROW_PX = 34;
 
 /** @type {readonly [import("./spans.js").SpanKind, string][]} */
 const kinds = [
@@ -22,127 +32,154 @@ const kinds = [
   ["backoff", "Waiting to try again"],
   ["waiting", "Waiting for a person"],
 ];
-const colours = {
-  running: "--running",
-  failed: "--failed",
-  queued: "--quiet",
-  backoff: "--retrying",
-  waiting: "--waiting",
-};
 
 /** @param {{ source: import("./run-source.js").RunSource }} properties */
 export function Tab({ source }) {
-  void source.version;
-  const { spans, run } = source;
-  const [width, setWidth] = useState(0);
+  const version = source.version;
+  const { spans, run, model } = source;
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
-  const rows = [...spans.byAgent].slice(0, ROWS_MAX);
-  const lastMs = run.finished_at === null ? Date.now() : spans.lastMs;
+  const [width, setWidth] = useState(0);
+  const [groups, setGroups] = useState(/** @type {string[][]} */ ([]));
+  const [rows, setRows] = useState(/** @type {Row[]} */ ([]));
+  const [drag, setDrag] = useState(/** @type {readonly [number, number] | null} */ (null));
+  const [scrollTop, setScrollTop] = useState(0);
+  const opened = parameter("open").split(",").filter(Boolean).map(decodeURIComponent);
+  const { since, until } = rangeOf();
+  const nowMs = nowOf(source);
+  const fromMs = since === undefined ? spans.firstMs : Date.parse(since);
+  const toMs = until === undefined ? nowMs : Date.parse(until);
+
+  useEffect(() => {
+    const layout = new Layout((plan) =>
+      setGroups(plan.boxes.map((/** @type {any} */ { members }) => members)),
+    );
+    layout.ask(model, false);
+    return () => layout.end();
+  }, [model.shape]);
+  const latest = useRef(() => {});
+  latest.current = () => setRows(rowsOf(source, groups, opened));
+  const again = useRef(atMost(ROWS_MS, () => latest.current()));
+  useEffect(() => again.current(), [version]);
+  useEffect(() => latest.current(), [groups, opened.join()]);
   useEffect(() => {
     const box = canvas.current?.parentElement;
     if (box == null) return;
     const watching = new ResizeObserver(([entry]) => setWidth(entry?.contentRect.width ?? 0));
     watching.observe(box);
-    return () => watching.disconnect();
-  }, [rows.length === 0]);
-  useEffect(() => {
-    if (canvas.current !== null && width > 0) draw(canvas.current, rows, width, spans.firstMs, lastMs);
-  });
-  useEffect(() => {
-    if (run.finished_at !== null) return;
     // What goes on grows, also without events.
-    const timer = setInterval(
-      () =>
-        canvas.current &&
-        draw(
-          canvas.current,
-          [...spans.byAgent].slice(0, ROWS_MAX),
-          canvas.current.clientWidth,
-          spans.firstMs,
-          Date.now(),
-        ),
-      1_000,
-    );
-    return () => clearInterval(timer);
-  }, [run.finished_at]);
+    const timer = run.finished_at === null ? setInterval(() => latest.current(), 1_000) : undefined;
+    return () => {
+      watching.disconnect();
+      clearInterval(timer);
+    };
+  }, [rows.length === 0, run.finished_at]);
+  const height = Math.min(HEIGHT_PX_MAX, HEAD_PX + rows.length * ROW_PX);
+  const scale = scaleOf(
+    rows.flatMap((row) => row.spans),
+    fromMs,
+    toMs,
+  );
+  useEffect(() => {
+    if (canvas.current === null || width === 0) return;
+    draw(canvas.current, { rows, scale, fromMs, toMs, width, height, scrollTop, drag });
+  }, [rows, width, scrollTop, drag, since, until, height]);
+
+  const pressed = (/** @type {PointerEvent} */ event) => {
+    if (event.button !== 0) return;
+    /** @type {HTMLElement} */ (event.currentTarget).setPointerCapture(event.pointerId);
+    setDrag([event.offsetX, event.offsetX]);
+  };
+  const moved = (/** @type {PointerEvent} */ { offsetX }) => drag !== null && setDrag([drag[0], offsetX]);
+  const released = (/** @type {PointerEvent} */ { offsetX, offsetY }) => {
+    if (drag === null) return;
+    setDrag(null);
+    const left = namePx(width);
+    const moment = (/** @type {number} */ x) =>
+      scale.msAt(Math.min(1, Math.max(0, (x - left) / (width - left - 1))));
+    if (Math.abs(offsetX - drag[0]) >= DRAG_PX) return setRange(...ordered(moment(drag[0]), moment(offsetX)));
+    const row = rows[Math.floor((offsetY - HEAD_PX + scrollTop) / ROW_PX)];
+    if (row?.isGroup) toggle(opened, row.id);
+  };
   if (rows.length === 0)
     return html`<section class="card"><h2>Timeline</h2><${Empty}>No command has run yet.</${Empty}></section>`;
   return html`<section class="card" aria-labelledby="timeline-heading">
     <h2 id="timeline-heading">Timeline</h2>
-    <ul class="plain legend">${kinds.map(([kind, name]) => html`<li key=${kind} data-kind=${kind}>${name}</li>`)}</ul>
-    <div class="timeline"><canvas ref=${canvas} role="img" aria-label="The run over time; the table below says the same"></canvas></div>
-    ${spans.byAgent.size > ROWS_MAX && html`<p class="muted">The first ${ROWS_MAX} agents are shown.</p>`}
-    <details><summary>The same as a table</summary><div class="rows"><table>
-      <thead><tr><th scope="col">Agent</th>${kinds.map(([kind, name]) => html`<th key=${kind} scope="col">${name}</th>`)}</tr></thead>
-      <tbody>${rows.map(([agent, list]) => {
-        const totals = totalsOf(list, lastMs);
-        return html`<tr key=${agent}><th scope="row"><a href=${to(["runs", source.id, "logs"], { agent })} dir="auto">${shown(agent, 80)}</a></th>
-          ${kinds.map(([kind, name]) => html`<td key=${kind} class="number" data-name=${name}>${totals[kind] === undefined ? "–" : duration(totals[kind])}</td>`)}</tr>`;
-      })}</tbody></table></div></details>
+    <${Range} />
+    <ul class="plain legend">${kinds.map(([kind, name]) => html`<li key=${kind} data-kind=${kind}>${name}</li>`)}<li data-kind="path">On the critical path</li></ul>
+    <div class="timeline" tabindex="0" role="group" aria-label="The run over time; the table below says the same" onScroll=${(/** @type {any} */ event) => setScrollTop(event.currentTarget.scrollTop)}>
+      <canvas ref=${canvas} aria-hidden="true" onPointerDown=${pressed} onPointerMove=${moved} onPointerUp=${released}></canvas>
+      <div style=${{ blockSize: `${HEAD_PX + rows.length * ROW_PX - height}px` }}></div>
+    </div>
+    <p class="muted">Drag to choose a part of the time: logs and events show the same part.</p>
+    <details><summary>The same as a table</summary><${Table} source=${source} rows=${rows} opened=${opened} nowMs=${nowMs} /></details>
   </section>`;
 }
 
+/** @param {number} a @param {number} b @returns {[number, number]} */
+const ordered = (a, b) => (a < b ? [a, b] : [b, a]);
+
+/** @param {string[]} opened @param {string} id */
+function toggle(opened, id) {
+  const now = opened.includes(id) ? opened.filter((one) => one !== id) : [...opened, id];
+  setQuery({ open: now.map(encodeURIComponent).join() });
+}
+
 /**
- * @param {HTMLCanvasElement} canvas @param {[string, import("./spans.js").Span[]][]} rows
- * @param {number} width @param {number} firstMs @param {number} lastMs
+ * @param {import("./run-source.js").RunSource} source @param {string[][]} groups agents that share a box
+ * @param {string[]} opened groups, by their first agents @returns {Row[]}
  */
-function draw(canvas, rows, width, firstMs, lastMs) {
-  const height = HEAD_PX + rows.length * ROW_PX;
-  const ratio = devicePixelRatio;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  canvas.style.setProperty("inline-size", `${width}px`);
-  canvas.style.setProperty("block-size", `${height}px`);
-  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-  context.scale(ratio, ratio);
-  const style = getComputedStyle(canvas);
-  const colour = colourReader(canvas);
-  const left = Math.max(80, width * NAME_SHARE);
-  const scale = scaleOf(
-    rows.flatMap(([, spans]) => spans),
-    firstMs,
-    lastMs,
-  );
-  const x = (/** @type {number} */ ms) => left + scale.at(ms) * (width - left - 1);
-  context.font = `12px ${style.fontFamily}`;
-  context.textBaseline = "middle";
-  for (const { fromMs, toMs } of scale.folds) {
-    context.fillStyle = colour("--line");
-    context.globalAlpha = 0.6;
-    context.fillRect(x(fromMs), HEAD_PX, x(toMs) - x(fromMs), height - HEAD_PX);
-    context.globalAlpha = 1;
-    context.fillStyle = colour("--muted");
-    context.textAlign = "center";
-    context.fillText(duration(toMs - fromMs), Math.min(width - 24, (x(fromMs) + x(toMs)) / 2), HEAD_PX / 2);
-  }
-  context.textAlign = "left";
-  rows.forEach(([agent, spans], row) => {
-    const middle = HEAD_PX + row * ROW_PX + ROW_PX / 2;
-    context.fillStyle = colour("--text");
-    context.fillText(ends(clean(agent), Math.floor(left / 7.5)), 0, middle);
-    for (const { kind, fromMs, toMs } of spans) {
-      const [start, end] = [x(fromMs), x(toMs ?? lastMs)];
-      const isThin = kind !== "running" && kind !== "failed";
-      context.fillStyle = colour(colours[kind]);
-      context.globalAlpha = isThin ? 0.55 : 1;
-      const size = isThin ? BAR_PX / 3 : BAR_PX;
-      context.beginPath();
-      context.roundRect(start, middle - size / 2, Math.max(2, end - start), size, 2);
-      context.fill();
-      context.globalAlpha = 1;
-      if (kind === "failed") cross(context, end, middle, colour("--failed"));
-    }
+function rowsOf(source, groups, opened) {
+  const { byAgent } = source.spans;
+  const { agents, edges } = source.model;
+  const critical = criticalPath(byAgent, edges.values(), nowOf(source));
+  /** @type {(id: string) => Row} */
+  const single = (id) => ({
+    id,
+    name: id,
+    members: [id],
+    spans: byAgent.get(id) ?? [],
+    isCritical: critical.has(id),
+    isGroup: false,
+    isOpen: false,
+  });
+  const placed = new Set(groups.flat());
+  const others = [...byAgent.keys()].filter((id) => !placed.has(id)).map((id) => [id]);
+  return [...groups, ...others].flatMap((group) => {
+    const members = group.filter((id) => byAgent.has(id));
+    const [id] = members;
+    if (id === undefined) return [];
+    if (members.length === 1) return [single(id)];
+    const isOpen = opened.includes(id);
+    const name = `${groupName(members.map((one) => agents.get(one) ?? { id: one, role: "" }))} × ${count(members.length)}`;
+    /** @type {Row} */
+    const row = {
+      id,
+      name,
+      members,
+      spans: isOpen
+        ? []
+        : members.flatMap((one) => byAgent.get(one) ?? []).sort((a, b) => a.fromMs - b.fromMs),
+      isCritical: members.some((one) => critical.has(one)),
+      isGroup: true,
+      isOpen,
+    };
+    return isOpen ? [row, ...members.map(single)] : [row];
   });
 }
 
-/** A failure is told by its shape, too. @param {CanvasRenderingContext2D} context @param {number} x @param {number} y @param {string} colour */
-function cross(context, x, y, colour) {
-  context.strokeStyle = colour;
-  context.lineWidth = 2;
-  context.beginPath();
-  for (const by of [-1, 1]) {
-    context.moveTo(x - 5, y - 5 * by);
-    context.lineTo(x + 5, y + 5 * by);
-  }
-  context.stroke();
+/** @param {{ source: import("./run-source.js").RunSource, rows: Row[], opened: string[], nowMs: number }} properties */
+function Table({ source, rows, opened, nowMs }) {
+  const visible = useRows(rows.length, TABLE_ROW_PX);
+  return html`<div class="list virtual" tabindex="0" role="group" aria-label="The timeline as a table" onScroll=${visible.onScroll}><table aria-rowcount=${rows.length + 1}>
+    <thead><tr aria-rowindex="1"><th scope="col">Agent</th>${kinds.map(([kind, name]) => html`<th key=${kind} scope="col">${name}</th>`)}<th scope="col">Critical path</th></tr></thead>
+    <tbody><${Room} px=${visible.beforePx} />${rows.slice(visible.from, visible.to).map((row, place) => {
+      const all = row.members.flatMap((id) => source.spans.byAgent.get(id) ?? []);
+      const totals = totalsOf(all, nowMs);
+      const name = row.isGroup
+        ? html`<button type="button" class="link" aria-expanded=${String(row.isOpen)} onClick=${() => toggle(opened, row.id)} dir="auto">${shown(row.name, 80)}</button>`
+        : html`<a href=${to(["runs", source.id, "logs"], { agent: row.id, ...rangeOf() })} dir="auto">${shown(row.name, 80)}</a>`;
+      return html`<tr key=${`${row.isGroup} ${row.id}`} aria-rowindex=${visible.from + place + 2}><th scope="row">${name}</th>
+        ${kinds.map(([kind]) => html`<td key=${kind} class="number">${totals[kind] === undefined ? "–" : duration(totals[kind])}</td>`)}
+        <td>${row.isCritical ? "Yes" : ""}</td></tr>`;
+    })}<${Room} px=${visible.afterPx} /></tbody></table></div>`;
 }
