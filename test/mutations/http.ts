@@ -98,6 +98,20 @@ export const httpMutations: readonly Mutation[] = [
     tests: ["src/store/sql/attention.test.ts"],
   },
   {
+    fault: "an answer's data is not held to the schema of its question",
+    file: "src/runs/human-answers.ts",
+    search: "else if (dataSchemaJson !== null) errors.push(",
+    replacement: 'else if (dataSchemaJson === "") errors.push(',
+    tests: ["test/integration/gateway-human.test.ts"],
+  },
+  {
+    fault: "the schema of a question is not stored",
+    file: "src/store/sql/human-requests.ts",
+    search: '  dataSchemaJson: "data_schema_json",\n',
+    replacement: "",
+    tests: ["test/integration/gateway-human.test.ts"],
+  },
+  {
     fault: "the page of all questions begins at the time of the last one, and leaves out others of this time",
     file: "src/store/sql/human-requests.ts",
     search: "tuple(createdAtMs, runId, eventSeq)),",

@@ -6,6 +6,7 @@ import { createServer, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
+import { until } from "../../../test/support/until.ts";
 import { everything, type Note, type NoteListener } from "../../runs/change-notes.ts";
 import { ListStreams } from "./list-streams.ts";
 
@@ -85,13 +86,13 @@ async function serve({ processId = "p1" } = {}) {
         ([, id, event, data]) => `${id} ${event === "reset" ? event : data}`,
       );
     const sees = async (count: number) => {
-      while (seen().length < count) await turn();
+      await until(`${count} events are seen`, () => seen().length >= count);
       return seen();
     };
     const leave = async () => {
       const response = responses[count]!;
       socket.destroy();
-      while (!response.closed) await turn();
+      await until("the server notices", () => response.closed);
       await turn();
     };
     return { socket, response: responses[count]!, seen, sees, leave, text: () => text };
