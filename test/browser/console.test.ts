@@ -481,14 +481,25 @@ describe("the console of a gateway with a token", { skip: noChromium }, () => {
         {},
         { authorization },
       );
-      const share = { kind: "share", run_id: runId };
-      const { path: shared } = await call(closed, "POST", "/sessions", share, { authorization });
-      const guest = await openPage(browser, `${closed.url}${shared}`);
+      const sharer = await openPage(browser, `${closed.url}/console/runs/${runId}`);
+      await sharer.page.getByLabel("Token").fill(token);
+      await sharer.page.keyboard.press("Enter");
+      await sharer.page.getByRole("button", { name: "Share" }).click();
+      const dialog = sharer.page.getByRole("dialog", { name: "Share this run" });
+      await dialog.getByRole("button", { name: "Make a link" }).click();
+      const shared = await dialog.getByLabel("The link").inputValue();
+      const guest = await openPage(browser, shared);
       await guest.page.getByRole("link", { name: "Logs" }).waitFor();
       for (const name of ["Runs", "Run again", "Compare", "API"])
         assert.equal(await guest.page.getByRole("link", { name, exact: true }).count(), 0, name);
       assert.equal(await guest.page.getByRole("button", { name: /Cancel|Pause/ }).count(), 0);
       assert.deepEqual(guest.complaints, []);
+      // Who ends the link ends what was opened with it.
+      await dialog.getByRole("button", { name: "End" }).click();
+      await dialog.getByRole("heading", { name: "Links that are good" }).waitFor({ state: "detached" });
+      await guest.page.reload();
+      await guest.page.getByLabel("Token").waitFor();
+      await sharer.page.context().close();
       await guest.page.context().close();
     } finally {
       await closed.stop();

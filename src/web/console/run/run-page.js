@@ -12,6 +12,7 @@ import { to } from "../router.js";
 import { isGuest } from "../session.js";
 import { rangeOf } from "./range.js";
 import { RunSource } from "./run-source.js";
+import { Share } from "./share.js";
 
 /** @type {readonly { tab: string, name: string, load: () => Promise<{ Tab: any }> }[]} */
 const tabs = [
@@ -114,6 +115,7 @@ function Actions({ run, again }) {
     ${isOpen && html`<${Action} label="Cancel" danger act=${control("cancelled")} question="Cancelling ends what the run does. It cannot be undone, and what it has done outside stays." />`}
     <a class="button" href=${to(["runs", run.run_id, "rerun"])}>Run again</a>
     <a class="button" href=${to(["compare"], { a: run.run_id })}>Compare</a>
+    <${Share} runId=${run.run_id} />
     ${copy}`;
 }
 
