@@ -340,6 +340,8 @@ async function pathsOfGateway(jobs: readonly { jobId: string; runId: string }[])
   const paths: string[] = [];
   for (const [template, methods] of Object.entries(document.paths)) {
     if (!isObject(methods.get) || !template.startsWith("/api/v1")) continue;
+    // It has no end, and what it tells are records of these lists.
+    if (template === "/api/v1/stream") continue;
     const path = template.slice("/api/v1".length);
     for (const { jobId, runId } of jobs) {
       const filled = path.replace("{job_id}", jobId).replace("{run_id}", runId);

@@ -364,12 +364,14 @@ test("sockets of networks that a killed runtime has left are gone with the next 
 
 describe("where there are no sandboxes", () => {
   test("the command fails, and is not run", async () => {
-    const sandboxes = new Sandboxes("/nowhere", null, "bubblewrap", []);
+    const home = mkdtempSync(join(tmpdir(), "troupe-none-"));
+    const sandboxes = new Sandboxes(home, null, "bubblewrap", []);
     await using fixture = new RunnerFixture(undefined, undefined, { sandboxes });
     const marker = join(fixture.home, "ran");
     const outcome = await fixture.sh(`touch ${marker}`, sandboxed());
     assert.match(failedWith(outcome, "sandbox.unavailable"), /apt install bubblewrap/);
     assert.equal(existsSync(marker), false);
+    rmSync(home, { recursive: true });
   });
 
   test("a node does not say that it has any", async () => {
