@@ -131,7 +131,9 @@ function toggle(opened, id) {
 function rowsOf(source, groups, opened) {
   const { byAgent } = source.spans;
   const { agents, edges } = source.model;
-  const critical = criticalPath(byAgent, edges.values(), nowOf(source));
+  // What runs beside the graph, as a dashboard does, holds up nothing.
+  const ofGraph = new Map([...byAgent].filter(([agent]) => agents.has(agent)));
+  const critical = criticalPath(ofGraph, edges.values(), nowOf(source));
   /** @type {(id: string) => Row} */
   const single = (id) => ({
     id,
