@@ -44,25 +44,17 @@ interface Told {
 
 /** The events that change a record beside the run. */
 const told: ReadonlyMap<string, Told> = new Map(
-  (
-    [
-      [
-        "human",
-        "request_id",
-        { requested: "pending", answered: "answered", timed_out: "timed_out" },
-        "human_input_",
-      ],
-      ["dead-letters", "dead_letter_id", { dead_lettered: "open", retried: "retried" }, "message_"],
-      [
-        "services",
-        "service_id",
-        { registered: "registered", passing: "passing", critical: "critical", deregistered: "deregistered" },
-        "service_",
-      ],
-    ] as const
-  ).flatMap(([topic, member, statuses, prefix]) =>
-    Object.entries(statuses).map(([end, status]) => [`${prefix}${end}`, { topic, member, status }] as const),
-  ),
+  Object.entries({
+    human_input_requested: { topic: "human", member: "request_id", status: "pending" },
+    human_input_answered: { topic: "human", member: "request_id", status: "answered" },
+    human_input_timed_out: { topic: "human", member: "request_id", status: "timed_out" },
+    message_dead_lettered: { topic: "dead-letters", member: "dead_letter_id", status: "open" },
+    message_retried: { topic: "dead-letters", member: "dead_letter_id", status: "retried" },
+    service_registered: { topic: "services", member: "service_id", status: "registered" },
+    service_passing: { topic: "services", member: "service_id", status: "passing" },
+    service_critical: { topic: "services", member: "service_id", status: "critical" },
+    service_deregistered: { topic: "services", member: "service_id", status: "deregistered" },
+  }),
 );
 
 export class ChangeNotes implements NoteSource {
@@ -129,6 +121,11 @@ export class NoteQueue {
     const tooMany = keyOf(everything);
     if (this.#notes.has(tooMany)) return;
     this.#notes.set(keyOf(note), note);
+  }
+
+  /** Keeps what was taken and could not be used; of a record that was noted again meanwhile, the newer note stands. */
+  giveBack(notes: readonly Note[]): void {
+    for (const note of notes) if (!this.#notes.has(keyOf(note))) this.add(note);
   }
 
   /** The oldest ones, which are no longer kept here. */

@@ -23,8 +23,15 @@ export const httpMutations: readonly Mutation[] = [
   {
     fault: "changes of lists that could not be read are lost",
     file: "src/http/core/list-streams.ts",
-    search: "for (const note of notes) this.#queue.add(note);",
+    search: "this.#queue.giveBack(notes);",
     replacement: "",
+    tests: listStreams,
+  },
+  {
+    fault: "a note that could not be used takes the place of a newer one",
+    file: "src/runs/change-notes.ts",
+    search: "if (!this.#notes.has(keyOf(note))) this.add(note);",
+    replacement: "this.add(note);",
     tests: listStreams,
   },
   {

@@ -7,7 +7,7 @@ import { type AddressInfo, connect } from "node:net";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import { until } from "../../../test/support/until.ts";
-import { everything, type Note, type NoteListener } from "../../runs/change-notes.ts";
+import { everything, type Note, type NoteListener, NoteQueue } from "../../runs/change-notes.ts";
 import { ListStreams } from "./list-streams.ts";
 
 const KEPT_MS = 600_000;
@@ -251,6 +251,18 @@ test("records that cannot be read are read again, and nothing is lost", async ()
   s.world.failure = null;
   await s.pass(1_000);
   assert.deepEqual(await reader.sees(2), ["p1-0 reset", 'p1-1 "a"']);
+});
+
+test("of a record that is noted again while it cannot be read, the newer note stands", () => {
+  const queue = new NoteQueue();
+  const note = (status: string): Note => ({ topic: "human", id: "ship", jobId: "job-1", status });
+  queue.add(note("pending"));
+  const taken = queue.take(1);
+  queue.add(note("answered"));
+  queue.giveBack(taken);
+  assert.deepEqual(queue.take(2), [note("answered")]);
+  queue.giveBack(taken);
+  assert.deepEqual(queue.take(2), [note("pending")]);
 });
 
 test("what is expensive to read is read more rarely", async () => {

@@ -164,7 +164,7 @@ export class ListStreams {
       pauseMs = Math.max(PERIOD_MS, (thread.busyMs() - busyFromMs) / READ_SHARE);
       this.#isFailing = false;
     } catch (err) {
-      for (const note of notes) this.#queue.add(note);
+      this.#queue.giveBack(notes);
       if (!this.#isFailing) log.warn({ err }, "changes of lists cannot be read; they are sent later");
       this.#isFailing = true;
       pauseMs = AGAIN_MS;
