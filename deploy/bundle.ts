@@ -91,23 +91,23 @@ const escaped = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart
  * @returns names the chunk of a module, or gives null where the bundler is to choose
  */
 function chunksOf(main: string, infoOf: PluginContext["getModuleInfo"]): (id: string) => string | null {
-  const here = dirname(main);
-  const loadedWith = (names: readonly string[]) => {
+  const at = (name: string) => join(dirname(main), name);
+  const loadedWith = (ids: readonly string[]) => {
     const loaded = new Set<string>();
     const add = (id: string) => {
       if (loaded.has(id)) return;
       loaded.add(id);
       infoOf(id)?.importedIds.forEach(add);
     };
-    for (const name of names) add(join(here, name));
+    ids.forEach(add);
     return loaded;
   };
-  const shell = loadedWith([relative(here, main)]);
+  const shell = loadedWith([main]);
   const commands = [...shell].flatMap((id) => infoOf(id)?.dynamicallyImportedIds ?? []);
-  const own = new Set([...SERVER, NEEDS_SERVER].map((name) => join(here, name)));
-  const others = loadedWith(commands.filter((id) => !own.has(id)).map((id) => relative(here, id)));
-  const server = loadedWith(SERVER);
-  const client = loadedWith(CLIENT);
+  const own = new Set([...SERVER, NEEDS_SERVER].map(at));
+  const others = loadedWith(commands.filter((id) => !own.has(id)));
+  const server = loadedWith(SERVER.map(at));
+  const client = loadedWith(CLIENT.map(at));
   return (id) => {
     // It waits for what it starts, which could not load anything from a chunk that has not come to its end.
     if (id === main) return null;

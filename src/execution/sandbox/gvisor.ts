@@ -107,14 +107,8 @@ function startWith(runsc: Runsc, command: SandboxCommand): StartedSandbox {
   // The same for nobody else on the machine.
   const id = basename(bundle);
   const global = [
-    ...[
-      "--root",
-      join(bundle, "state"),
-      "--network=none",
-      "--ignore-cgroups",
-      "--host-fifo=open",
-      "--oci-seccomp",
-    ],
+    ...["--root", join(bundle, "state"), "--network=none", "--ignore-cgroups"],
+    ...["--host-fifo=open", "--oci-seccomp"],
     ...(command.hasSocket ? ["--host-uds=open"] : []),
     ...(runsc.isRoot ? [] : ["--rootless"]),
   ];

@@ -251,12 +251,12 @@ async function sandboxes(
   { peaksOf, sandboxEngine, nodeNames }: CommandPeaks & RenderContext,
 ) {
   const { jobId, owner } = detail.job;
-  const isRunHere = ({ lease }: Pick<TaskRecord["state"] & { kind: "running" }, "lease">) =>
-    lease?.node === undefined && nodeNames.isHere(owner);
   const shown = detail.tasks.map(async ({ kind, state, agentIndex, taskSeq, attempt }) => {
     if (kind !== "command" || state.kind !== "running") return [];
     const { nodeId, sandbox } = nodes[agentIndex]!;
     const peaks = await peaksOf({ jobId, taskSeq, attempt });
+    // Another node may have another engine.
+    const engine = state.lease?.node === undefined && nodeNames.isHere(owner) ? sandboxEngine : null;
     return [
       {
         sandbox_name: state.sandboxName,
@@ -265,8 +265,7 @@ async function sandboxes(
         attempt,
         ...(state.lease !== null && { pool: state.lease.pool }),
         started_at: isoTime(state.startedAtMs),
-        // Another node may have another engine.
-        ...(sandbox !== null && { engine: isRunHere(state) ? sandboxEngine : null, ...sandbox }),
+        ...(sandbox !== null && { engine, ...sandbox }),
         peaks: peaks && {
           memory_bytes: peaks.memoryBytes,
           processes: peaks.processes,

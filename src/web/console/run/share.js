@@ -14,7 +14,7 @@ const DAYS = [1, 7, 30, 365];
 /** @param {{ runId: string }} properties */
 export function Share({ runId }) {
   const [isOpen, setOpen] = useState(false);
-  // Without a token whoever reaches the gateway sees every run.
+  // Without a token everybody who reaches the gateway sees every run.
   if (!session.value.needs_token) return null;
   return html`<button type="button" onClick=${() => setOpen(true)}>Share</button>
     ${isOpen && html`<${Shares} runId=${runId} close=${() => setOpen(false)} />`}`;
