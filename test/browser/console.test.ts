@@ -223,8 +223,13 @@ describe("the console", { skip: noChromium }, () => {
     );
     const runId = await startRun(program, jobId);
     await ended(program, runId);
-    const opened = await openPage(browser, consoleAt(`/runs/${runId}/timeline`));
+    // From the list on in one page: what it has loaded stays.
+    const opened = await openPage(browser, consoleAt("/runs"));
     const { page } = opened;
+    await page.getByRole("link", { name: "Times", exact: true }).click();
+    await page.getByRole("link", { name: "Graph" }).click();
+    await page.locator(".graph .box").first().waitFor();
+    await page.getByRole("link", { name: "Timeline" }).click();
     await page.getByText("The same as a table").click();
     const table = page.getByRole("table");
     await table.getByRole("row", { name: /^<img src=x.* Yes$/ }).waitFor();

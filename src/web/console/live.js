@@ -4,10 +4,10 @@
 
 import { signal } from "./html.js";
 import { ListConnection } from "./list-connection.js";
+import { scriptUrl } from "./script-url.js";
 import { isGuest, keyHeaders, signedIn, signedInElsewhere } from "./session.js";
 
 const AGAIN_MS = 3_000;
-const WORKER = "/console/assets/console/list-worker.js";
 /** What the stream tells. "run-ends" are those of its runs that have ended. */
 const announced = new Set([
   "runs",
@@ -67,7 +67,8 @@ function open() {
 function openWorker() {
   if (typeof SharedWorker === "undefined") return null;
   try {
-    const { port } = new SharedWorker(scriptUrl(WORKER), { type: "module", name: "troupe lists" });
+    const url = new URL("./list-worker.js", import.meta.url).href;
+    const { port } = new SharedWorker(scriptUrl(url), { type: "module", name: "troupe lists" });
     port.onmessage = ({ data }) => receive(data);
     return (message) => port.postMessage(message);
   } catch {
@@ -78,14 +79,6 @@ function openWorker() {
 function openHere() {
   const here = new ListConnection(receive);
   return (/** @type {any} */ { kind, headers }) => (kind === "leave" ? here.end() : here.follow(headers));
-}
-
-/** The page's policy takes the address of a script only from here. @param {string} url @returns {any} */
-function scriptUrl(url) {
-  const { trustedTypes } = /** @type {any} */ (globalThis);
-  if (trustedTypes === undefined) return url;
-  const createScriptURL = (/** @type {string} */ given) => (given === WORKER ? given : "");
-  return trustedTypes.createPolicy("console", { createScriptURL }).createScriptURL(url);
 }
 
 /** @param {State | News} message */

@@ -1,13 +1,7 @@
 // @ts-check
 // Asks a Worker (layout-worker.js) where the boxes of a graph are; only the answer to the last question counts.
 
-/** The page's policy lets scripts come from this origin only, by a policy of this name. */
-const scripts = /** @type {any} */ (globalThis).trustedTypes?.createPolicy("console", {
-  createScriptURL: (/** @type {string} */ url) => {
-    if (new URL(url).origin !== location.origin) throw new Error("A worker of another origin.");
-    return url;
-  },
-});
+import { scriptUrl } from "../script-url.js";
 
 export class Layout {
   #worker;
@@ -16,7 +10,7 @@ export class Layout {
   /** @param {(plan: any) => void} onPlan of ../../dashboard/graph-layout.js */
   constructor(onPlan) {
     const url = new URL("./layout-worker.js", import.meta.url).href;
-    this.#worker = new Worker(scripts?.createScriptURL(url) ?? url, { type: "module" });
+    this.#worker = new Worker(scriptUrl(url), { type: "module" });
     this.#worker.addEventListener("message", ({ data: { number, plan } }) => {
       if (number === this.#number) onPlan(plan);
     });
