@@ -21,9 +21,9 @@ const connection = new ListConnection((message) => {
     const isNew = !tabs.has(tab);
     tabs.add(tab);
     connection.follow(data.headers);
-    // What it has read before may be older than the first change that it is told.
-    if (isNew)
-      for (const message of [connection.state, { kind: "news", isReset: true, changes: [] }])
-        tab.postMessage(message);
+    if (!isNew) return;
+    tab.postMessage(connection.state);
+    // What it has read before may be older than the first change that it is told. A new stream begins with a reset by itself.
+    if (connection.state.state === "live") tab.postMessage({ kind: "news", isReset: true, changes: [] });
   };
 };
