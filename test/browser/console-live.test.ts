@@ -96,7 +96,10 @@ describe("a console that stays open", { skip: noChromium }, () => {
     await program.kill();
     await page.getByText(/^As of .*, reconnecting…$/).waitFor();
     program = await start();
-    const missed = await startRun(program, await createJob(program, graph("missed", [executor("a", "true")])));
+    const missed = await startRun(
+      program,
+      await createJob(program, graph("missed", [executor("a", "true")])),
+    );
     let starts = 0;
     await happens(program, runId, ({ type }) => type === "sandbox_job_started" && ++starts === 2);
     await gates.open(gate);
