@@ -645,6 +645,15 @@ export type DeadLetter = {
 
   /** When it was sent again; null while it is open. */
   readonly retried_at: string | null;
+
+  /** The other body with which it was sent again; null: it was sent as it was, or not yet. */
+  readonly change: {
+    /** Who has changed it: anonymous, or token for a caller with one. */
+    readonly principal: string;
+
+    /** The body with which it was sent again. */
+    readonly body: unknown;
+  } | null;
 };
 
 /** A page of messages that were not processed, newest first. */
@@ -2042,6 +2051,14 @@ export type Retried = {
    * ended, or has no room.
    */
   readonly not_deliverable: number;
+};
+
+export type RetryDeadLetter = {
+  /**
+   * Sent in place of the message's own, which stays in the record; a mask in it keeps the secret that is
+   * there. Without it the message is sent as it was.
+   */
+  readonly body?: unknown | undefined;
 };
 
 export type RollbackDeployment = {
@@ -5041,6 +5058,7 @@ export interface Operations {
         /** The dead letter's id. */
         readonly dead_letter_id: string;
       };
+      readonly body: RetryDeadLetter;
     };
     readonly answer: Retried;
   };
@@ -5873,7 +5891,7 @@ export const operations = {
   retryRunDeadLetter: {
     method: "POST",
     path: "/api/v1/runs/{run_id}/dead-letters/{dead_letter_id}/retry",
-    body: "none",
+    body: "json",
     answer: "json",
     takesKey: true,
   },

@@ -111,6 +111,8 @@ export type AllHumanRequestsQuery = QueryOf<"listAllHumanRequests">;
 export type HumanAnswer = BodyOf<"answerHumanRequest">;
 export type RunDeadLettersQuery = QueryOf<"listRunDeadLetters">;
 export type AllDeadLettersQuery = QueryOf<"listDeadLetters">;
+/** The body with which a dead letter is sent again; `{}`: its own. */
+export type RetryDeadLetter = BodyOf<"retryRunDeadLetter">;
 /** Result of the retry of dead letters. */
 export type Retried = AnswerOf<"retryRunDeadLetters">;
 

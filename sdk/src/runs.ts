@@ -24,6 +24,7 @@ import type {
   Output,
   OutputsQuery,
   Retried,
+  RetryDeadLetter,
   Run,
   RunDeadLettersQuery,
   RunEvent,
@@ -286,10 +287,17 @@ export class RunsResource {
   /**
    * Sends a dead letter again, as a new message to the same agent.
    *
-   * @throws TroupeProblem `already_retried`, `run_ended`; `conflict` when its agent can take nothing
+   * @param change.body sent in place of its own, which stays in its record
+   * @throws TroupeProblem `already_retried`, `run_ended`; `conflict` when its agent can take nothing; `validation_failed` for
+   *   a body that no message may have
    */
-  retryDeadLetter(runId: string, deadLetterId: string, options: KeyedOptions = {}): Promise<Retried> {
-    const request = { path: { run_id: runId, dead_letter_id: deadLetterId } };
+  retryDeadLetter(
+    runId: string,
+    deadLetterId: string,
+    change: RetryDeadLetter = {},
+    options: KeyedOptions = {},
+  ): Promise<Retried> {
+    const request = { path: { run_id: runId, dead_letter_id: deadLetterId }, body: change };
     return this.#transport.value("retryRunDeadLetter", request, options);
   }
 

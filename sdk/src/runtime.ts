@@ -18,6 +18,7 @@ import type {
   Output,
   Resource,
   Retried,
+  RetryDeadLetter,
   RunEvent,
   Schedule,
   SchedulePatch,
@@ -279,9 +280,15 @@ export class TroupeRuntime {
     return this.#list("deadLetters", { path: { run_id: runId }, query }, options);
   }
 
-  retryDeadLetter(runId: string, deadLetterId: string, options: CallOptions = {}): Promise<Retried> {
+  /** @param change.body sent in place of its own, which stays in its record */
+  retryDeadLetter(
+    runId: string,
+    deadLetterId: string,
+    change: RetryDeadLetter = {},
+    options: CallOptions = {},
+  ): Promise<Retried> {
     const path = { run_id: runId, dead_letter_id: deadLetterId };
-    return this.#call("retryDeadLetter", { path }, options);
+    return this.#call("retryDeadLetter", { path, body: change }, options);
   }
 
   retryDeadLetters(runId: string, options: CallOptions = {}): Promise<Retried> {

@@ -59,7 +59,11 @@ test("dead letters are found and sent again, one or all", async (t) => {
   const id = letter?.dead_letter_id ?? "";
   assert.deepEqual(await client.runs.deadLetter(runId, id), letter);
   await givingUp.fix();
-  assert.equal((await client.runs.retryDeadLetter(runId, id)).retried, 1);
+  assert.equal((await client.runs.retryDeadLetter(runId, id, { body: { n: 1 } })).retried, 1);
+  assert.deepEqual((await client.runs.deadLetter(runId, id)).change, {
+    principal: "anonymous",
+    body: { n: 1 },
+  });
   await assert.rejects(client.runs.retryDeadLetter(runId, id), { code: "already_retried" });
   await happens(runId, "sandbox_job_completed");
   assert.equal((await client.runs.retryDeadLetters(runId)).retried, 0);

@@ -375,7 +375,7 @@ export async function openCore(
         control,
         dataProblems: problemsOfAnswer,
       }),
-      deadLetters: new DeadLetters({ records: deadLetterRecords, jobs: records, control }),
+      deadLetters: new DeadLetters({ records: deadLetterRecords, jobs: records, control, secrets }),
     },
     cleanup,
     retention,

@@ -59,6 +59,16 @@ describe("a dead letter that is retried", () => {
     assert.equal(h.processed(jobId).worker, 2);
   });
 
+  test("goes with another body when somebody has changed it, and says who", async () => {
+    const { h, jobId, letter } = await withDeadLetter();
+    const message = { ...letter.message, body: { n: 8 } };
+    await h.do(h.engine.retryDeadLetters(jobId, [{ ...letter, message, changedBy: "token" }]));
+    assert.deepEqual(h.started("worker").envelope.body, { n: 8 });
+    const [event] = h.events(jobId, "message_retried");
+    assert.equal(event?.payload.changed_by, "token");
+    assert.deepEqual(lettersOf(h, jobId)[0]?.message.body, { n: 7 });
+  });
+
   test("fails again as a letter of its own", async () => {
     const { h, jobId, letter } = await withDeadLetter();
     await retry(h, jobId, letter);

@@ -127,6 +127,8 @@ export interface DeadLetterRecord {
 export interface DeadLetterRetry {
   readonly deadLetterId: string;
   readonly retriedAtMs: number;
+  /** `{principal, body}`: who sent it with another body, and with which; null: it was sent as it was. */
+  readonly changeJson: string | null;
 }
 
 /** What a worker asked a person, as it stands after the batch (CONTRACTS §6 "Evidence", human request). */

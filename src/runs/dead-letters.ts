@@ -1,17 +1,24 @@
-// Dead letters that are sent again: as new messages to the same agents, while the run is open.
+// Dead letters that are sent again: as new messages to the same agents, while the run is open; one alone also with another
+// body, which is kept beside its own.
 //
 // - A letter is sent again once: requests for one run take turns, and each looks at what is on disk then.
 // - Memory and work are bounded: letters are taken up a few at a time, each on disk before the next.
 
 import { isoTime } from "../engine/event.ts";
+import type { Letter } from "../engine/job/messages.ts";
 import type { JobControl } from "../engine/job-control.ts";
 import { type DeadLetterReason, isTerminal } from "../engine/journal.ts";
+import type { JsonValue } from "../engine/json.ts";
+import { limits } from "../engine/limits.ts";
 import type { Envelope } from "../engine/message.ts";
 import { KeyedMutex } from "../lib/async.ts";
-import { DomainError } from "../lib/domain-error.ts";
+import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import type { Page } from "../lib/page.ts";
+import type { ConfigurationSecrets } from "../security/configuration.ts";
+import { noPaths, secretPathsIn } from "../security/secret-detection.ts";
 import type { JobRecords } from "./job-records.ts";
 import { type AskedRun, runEnded, whyNotOpen } from "./open-run.ts";
+import { storedObject } from "./stored-json.ts";
 
 const LETTERS_AT_ONCE = 100;
 
@@ -30,6 +37,8 @@ export interface DeadLetter {
   readonly retriedAtMs: number | null;
   /** The message as it stood in the mailbox. */
   readonly messageJson: string;
+  /** `{principal, body}`: who sent it again with another body, and with which; null: it was sent as it was, or not at all. */
+  readonly changeJson: string | null;
 }
 
 export interface DeadLetterPage {
@@ -85,8 +94,15 @@ export interface Retried {
 
 export interface DeadLettersParts {
   readonly records: DeadLetterRecords;
-  readonly jobs: Pick<JobRecords, "find">;
+  readonly jobs: Pick<JobRecords, "find" | "manifest">;
   readonly control: Pick<JobControl, "retryDeadLetters">;
+  readonly secrets: Pick<ConfigurationSecrets, "encryptBody">;
+}
+
+/** A body in place of a letter's own, and who has given it. */
+export interface ChangedBody {
+  readonly body: JsonValue;
+  readonly principal: string;
 }
 
 export class DeadLetters {
@@ -107,14 +123,16 @@ export class DeadLetters {
   /**
    * Sends one letter again.
    *
+   * @param change.body in place of its own; a mask in it keeps the secret that is there
    * @throws DomainError `dead_letter_not_found`, `already_retried`, `run_ended`; `conflict` when its agent can take
-   *   nothing; EngineUnavailable
+   *   nothing; `validation_failed` for a body that no message may have; EngineUnavailable
    */
-  retry(run: AskedRun, deadLetterId: string): Promise<Retried> {
+  retry(run: AskedRun, deadLetterId: string, change: ChangedBody | null = null): Promise<Retried> {
     return this.#turns.run(run.jobId, async () => {
       const letter = await this.find(run, deadLetterId);
       if (letter.status === "retried") throw alreadyRetried(letter);
-      const retried = await this.#send(run, [letter]);
+      const given = change === null ? givenOf(letter) : await this.#changed(run, letter, change);
+      const retried = await this.#send(run, [given]);
       if (retried === 0) throw notDeliverable(letter);
       return { retried, notDeliverable: 0 };
     });
@@ -135,7 +153,7 @@ export class DeadLetters {
         const letters = await records.openLetters(run.jobId, { after, through, limit: LETTERS_AT_ONCE });
         const last = letters.at(-1);
         if (last === undefined) break;
-        const retried = await this.#send(run, letters);
+        const retried = await this.#send(run, letters.map(givenOf));
         sum.retried += retried;
         sum.notDeliverable += letters.length - retried;
         after = last.deadLetterId;
@@ -144,19 +162,32 @@ export class DeadLetters {
     });
   }
 
+  async #changed({ jobId }: AskedRun, letter: DeadLetter, { body, principal }: ChangedBody): Promise<Letter> {
+    const { jobs, secrets } = this.#parts;
+    const given = givenOf(letter);
+    const bytes = Buffer.byteLength(JSON.stringify(body));
+    if (bytes > limits.messageBodyBytesMax) throw tooLong(bytes);
+    const manifestJson = await jobs.manifest(jobId);
+    const paths = manifestJson === null ? noPaths : secretPathsIn(await storedObject(manifestJson));
+    const encrypted = await secrets.encryptBody(body, { paths, stored: given.message.body });
+    if (encrypted.kind === "invalid") throw refused(encrypted.errors);
+    return { ...given, message: { ...given.message, body: encrypted.value }, changedBy: principal };
+  }
+
   /** @returns how many were sent */
-  async #send(run: AskedRun, letters: readonly DeadLetter[]): Promise<number> {
+  async #send(run: AskedRun, letters: readonly Letter[]): Promise<number> {
     const { control, jobs } = this.#parts;
-    const given = letters.map(({ deadLetterId, agentId, messageJson }) => ({
-      deadLetterId,
-      agentId,
-      message: JSON.parse(messageJson) as Envelope,
-    }));
-    const answer = await control.retryDeadLetters(run.jobId, given);
+    const answer = await control.retryDeadLetters(run.jobId, letters);
     if (answer.kind === "not_open") throw await whyNotOpen(jobs, run, NOTHING_TAKEN);
     return answer.retried.length;
   }
 }
+
+const givenOf = ({ deadLetterId, agentId, messageJson }: DeadLetter): Letter => ({
+  deadLetterId,
+  agentId,
+  message: JSON.parse(messageJson) as Envelope,
+});
 
 const NOTHING_TAKEN = "its agents take no messages any more. Start a new run instead";
 
@@ -172,6 +203,20 @@ function notFound({ runId }: AskedRun, deadLetterId: string): DomainError {
 function alreadyRetried({ deadLetterId, retriedAtMs }: DeadLetter): DomainError {
   const when = retriedAtMs === null ? "before" : `at ${isoTime(retriedAtMs)}`;
   return new DomainError("already_retried", `Dead letter ${deadLetterId} was sent again ${when}.`);
+}
+
+const tooLong = (bytes: number) =>
+  refused([
+    {
+      path: "/body",
+      code: "too_long",
+      message: `has ${bytes} bytes as JSON, and a message's body at most ${limits.messageBodyBytesMax}`,
+    },
+  ]);
+
+function refused(errors: readonly DomainErrorEntry[]): DomainError {
+  const [first] = errors;
+  return new DomainError("validation_failed", `${first?.path}: ${first?.message}. Nothing was sent.`, errors);
 }
 
 function notDeliverable({ deadLetterId, agentId }: DeadLetter): DomainError {

@@ -12,6 +12,8 @@ import { noServiceBoard } from "../engine/service-port.ts";
 import { defaultTerms } from "../engine/share.ts";
 import type { TaskStart } from "../engine/task-port.ts";
 import { PoolSlots } from "../execution/pools.ts";
+import { ConfigurationSecrets } from "../security/configuration.ts";
+import { SecretKey } from "../security/secret-key.ts";
 import { sqlDeadLetterRecords } from "../store/sql/dead-letters.ts";
 import { sqlHumanRequestRecords } from "../store/sql/human-requests.ts";
 import { sqlJobRecords } from "../store/sql/jobs.ts";
@@ -44,13 +46,15 @@ function start(database: SqliteDatabase) {
     records: { ...requests, ...letters },
     started: () => until("the command is started", () => starts.shift() ?? null),
     answers: new HumanAnswers({ records: requests, jobs, control: engine, dataProblems: () => [] }),
-    letters: new DeadLetters({ records: letters, jobs, control: engine }),
+    letters: new DeadLetters({ records: letters, jobs, control: engine, secrets }),
     async asked(jobId: string): Promise<AskedRun> {
       const job = await jobs.find(jobId);
       return { runId: "run_1", jobId, status: job?.status ?? assert.fail(`there is no ${jobId}`) };
     },
   };
 }
+
+const secrets = new ConfigurationSecrets(new SecretKey(Buffer.alloc(32, 7)));
 
 type Start = ReturnType<typeof start>;
 

@@ -71,7 +71,7 @@ export class ConfigurationEncryption {
    * @param paths what the manifest names as secret
    * @returns the value as it may be stored, provided that there are no problems
    */
-  async whole(value: JsonValue, stored: JsonObject, paths: SecretPaths): Promise<JsonValue> {
+  async whole(value: JsonValue, stored: JsonValue, paths: SecretPaths): Promise<JsonValue> {
     if (isPlain(value, paths)) return value;
     const left = secretsLeft(value, paths, SECRETS_MAX);
     if (left < 0) {

@@ -42,6 +42,11 @@ export interface GivenPlace {
   readonly paths?: SecretPaths;
 }
 
+export interface GivenBody extends GivenPlace {
+  /** The body that the client was shown and has changed, encrypted; nothing without it. */
+  readonly stored?: JsonValue;
+}
+
 export interface DecryptedBody {
   /** Plaintext for a worker, never to be written anywhere. */
   readonly body: JsonValue;
@@ -76,12 +81,12 @@ export class ConfigurationSecrets {
     return this.#encryptedGiven(sent, stored, { at, paths }) as Promise<EncryptedConfiguration>;
   }
 
-  /** Encrypts the body of a message that a client sent, as encryptGiven does where nothing is stored. */
+  /** Encrypts the body of a message that a client sent, as encryptGiven does. */
   encryptBody(
     body: JsonValue,
-    { at = "/body", paths = noPaths }: GivenPlace = {},
+    { at = "/body", paths = noPaths, stored = {} }: GivenBody = {},
   ): Promise<EncryptedValue<JsonValue>> {
-    return this.#encryptedGiven(body, {}, { at, paths });
+    return this.#encryptedGiven(body, stored, { at, paths });
   }
 
   /**
@@ -118,7 +123,7 @@ export class ConfigurationSecrets {
 
   async #encryptedGiven(
     sent: JsonValue,
-    stored: JsonObject,
+    stored: JsonValue,
     { at, paths }: Required<GivenPlace>,
   ): Promise<EncryptedValue<JsonValue>> {
     const encryption = new ConfigurationEncryption(this.#cipher, at);

@@ -62,6 +62,7 @@ describe("result", () => {
       attempts: 2,
       status: "open",
       retried_at: null,
+      change: null,
     });
     assert.match(String(dead_letter_id), /./);
     assert.ok(Date.parse(String(created_at)) > 0);

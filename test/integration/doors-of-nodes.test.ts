@@ -20,6 +20,8 @@ import { ChangeNotes } from "../../src/runs/change-notes.ts";
 import { DeadLetters } from "../../src/runs/dead-letters.ts";
 import { EventFeed } from "../../src/runs/feed.ts";
 import { HumanAnswers } from "../../src/runs/human-answers.ts";
+import { ConfigurationSecrets } from "../../src/security/configuration.ts";
+import { SecretKey } from "../../src/security/secret-key.ts";
 import type { RegistryParts } from "../../src/services/registry.ts";
 import { Services } from "../../src/services/services.ts";
 import { openPostgres } from "../../src/store/postgres/database.ts";
@@ -38,6 +40,8 @@ import { MESSAGE_BYTES_MAX, peersWith, SECRET } from "../support/nodes.ts";
 import { returnPostgres, takePostgres } from "../support/postgres.ts";
 import { registryOf } from "../support/services.ts";
 import { until } from "../support/until.ts";
+
+const secrets = new ConfigurationSecrets(new SecretKey(Buffer.alloc(32, 7)));
 
 function configOf(url: string, env: Readonly<Record<string, string>> = {}) {
   const home = { SVC_HOME: "/nowhere", SVC_DATABASE_URL: url, SVC_NODE_PORT: "0" };
@@ -155,7 +159,7 @@ async function cluster() {
       requests,
       letters,
       answers: new HumanAnswers({ records: requests, jobs, control, dataProblems: () => [] }),
-      deadLetters: new DeadLetters({ records: letters, jobs, control }),
+      deadLetters: new DeadLetters({ records: letters, jobs, control, secrets }),
       kill,
       started: () => until("the command is started", () => starts.shift() ?? null),
       /** The events of a job over a real stream of this node, as they come. */

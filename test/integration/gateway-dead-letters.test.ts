@@ -84,6 +84,7 @@ describe("a dead letter of a run that is open", () => {
       attempts: 1,
       status: "open",
       retried_at: null,
+      change: null,
     });
     assert.deepEqual([(message as JsonObject).from, (message as JsonObject).to], ["in", "worker"]);
     assert.deepEqual(await call(program, "GET", `/runs/${runId}/dead-letters/${id}`), letter);
@@ -117,6 +118,55 @@ describe("a dead letter of a run that is open", () => {
     assert.ok(String(again.body.detail).includes(String(now.retried_at)));
     assert.equal(await done(program, runId), 1);
     await broken.remove();
+  });
+
+  test("goes with another body, and keeps both, who has changed it, and what was secret", async () => {
+    const files = {
+      "payloads/check.mjs":
+        "export async function handle({ body }) {\n  if (body.n !== 8 || body.token !== 'tok-of-the-test') throw new Error('never');\n}\n",
+    };
+    const manifest = {
+      ...(refusing.manifest as JsonObject & { nodes: JsonObject[] }),
+      nodes: (refusing.manifest.nodes as JsonObject[]).map((node) =>
+        node.node_id === "worker" ? { ...node, config: { module: "check.mjs" } } : node,
+      ),
+    };
+    const jobId = await createJob(program, manifest, {}, files);
+    const bodies = [{ n: 7, token: "tok-of-the-test" }];
+    const runId = await startRun(program, jobId, { inputs: { $entrypoints: { in: bodies, hold: [{}] } } });
+    await happens(program, runId, "message_dead_lettered");
+    const [letter] = await lettersOf(program, runId);
+    const path = `/runs/${runId}/dead-letters/${letter?.dead_letter_id}`;
+    const shown = { n: 7, token: "********" };
+    assert.deepEqual((letter as JsonObject & { message: JsonObject }).message.body, shown);
+    // Nothing is sent of what no message may have.
+    const planted = await ask(program, "POST", `${path}/retry`, { body: { body: { $sealed: "x" } } });
+    assertProblem(planted, 422, "validation_failed");
+    assert.equal((planted.body.errors as JsonObject[])[0]?.path, "/body");
+    assertProblem(
+      await ask(program, "POST", `${path}/retry`, { body: { other: 1 } }),
+      422,
+      "validation_failed",
+    );
+    const long = { body: "x".repeat(4 * 1024 * 1024) };
+    assertProblem(await ask(program, "POST", `${path}/retry`, { body: long }), 422, "validation_failed");
+    assert.deepEqual(await call(program, "GET", path), letter);
+
+    const key = { "idempotency-key": "changed-1" };
+    const change = { body: { body: { ...shown, n: 8 } }, headers: key };
+    const answer = await ask(program, "POST", `${path}/retry`, change);
+    assert.deepEqual([answer.status, answer.body.retried], [202, 1]);
+    assert.equal((await ask(program, "POST", `${path}/retry`, change)).text, answer.text);
+    const other = await ask(program, "POST", `${path}/retry`, { body: { body: 9 }, headers: key });
+    assertProblem(other, 409, "idempotency_key_reused");
+    const now = await call(program, "GET", path);
+    assert.deepEqual((now.message as JsonObject).body, shown);
+    assert.deepEqual(now.change, { principal: "anonymous", body: { ...shown, n: 8 } });
+    await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
+    const { of } = await ended(program, runId);
+    assert.equal(of("message_retried")[0]?.payload.changed_by, "anonymous");
+    // Its worker took it: there is no second letter.
+    assert.equal((await lettersOf(program, runId)).length, 1);
   });
 
   test("goes with all others that are open, and what fails again becomes a letter of its own", async () => {

@@ -10,9 +10,24 @@ const runToken = ["src/http/core/run-token.test.ts"];
 const originPolicy = ["src/http/core/origin-policy.test.ts"];
 const fileAnswer = ["src/http/core/file-answer.test.ts"];
 
+const deadLetters = ["test/integration/gateway-dead-letters.test.ts"];
 const listStreams = ["src/http/core/list-streams.test.ts"];
 
 export const httpMutations: readonly Mutation[] = [
+  {
+    fault: "a changed body of a dead letter loses the secret behind a mask",
+    file: "src/runs/dead-letters.ts",
+    search: "{ paths, stored: given.message.body }",
+    replacement: "{ paths }",
+    tests: deadLetters,
+  },
+  {
+    fault: "who changed a dead letter is not recorded",
+    file: "src/engine/job/messages.ts",
+    search: "changedBy === undefined ? null : JSON.stringify({ principal: changedBy, body: message.body });",
+    replacement: "null;",
+    tests: deadLetters,
+  },
   {
     fault: "a reader of lists that comes back from another process is taken for one of this",
     file: "src/http/core/list-streams.ts",

@@ -118,7 +118,8 @@ test("what is no answer is refused, and says why", async () => {
     ["POST", `/runs/${runId}/dead-letters/dl_nothing/retry`, 404],
     ["POST", "/runs/run_nobody/dead-letters/retry", 404],
   ] as const) {
-    const answer = await request(program, method, path, method === "POST" ? { decision: "yes" } : undefined);
+    const body = path.endsWith("/response") ? { decision: "yes" } : undefined;
+    const answer = await request(program, method, path, body);
     assert.deepEqual([answer.status, Object.keys(answer.body)], [status, ["error"]], path);
   }
   await call(program, "POST", `/jobs/${jobId}/cancel`);

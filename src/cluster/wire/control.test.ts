@@ -26,6 +26,12 @@ const json = fc.jsonValue({ maxDepth: 3 }).map((value) => JSON.parse(JSON.string
 const timeMs = fc.double({ min: 0, max: 8.64e15, noNaN: true });
 const seq = fc.nat({ max: Number.MAX_SAFE_INTEGER });
 
+const letter = {
+  deadLetterId: text,
+  agentId: orNull(text),
+  message: record({ body: json, from: orNull(text) }) as unknown as fc.Arbitrary<Envelope>,
+};
+
 const action: fc.Arbitrary<ControlAction> = fc.oneof(
   record({ kind: fc.constantFrom("cancel", "pause", "resume") }),
   record({ kind: fc.constant("prioritize"), priority: fc.constantFrom("low", "normal", "high") }),
@@ -51,13 +57,7 @@ const action: fc.Arbitrary<ControlAction> = fc.oneof(
   }),
   record({
     kind: fc.constant("retry_dead_letters" as const),
-    letters: fc.array(
-      record({
-        deadLetterId: text,
-        agentId: orNull(text),
-        message: record({ body: json, from: orNull(text) }) as unknown as fc.Arbitrary<Envelope>,
-      }),
-    ),
+    letters: fc.array(fc.oneof(record(letter), record({ ...letter, changedBy: text }))),
   }),
 );
 

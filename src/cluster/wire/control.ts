@@ -97,11 +97,12 @@ export function actionToWire(action: ControlAction): ControlRequest["action"] {
       return { case: "answerHuman", value };
     }
     case "retry_dead_letters": {
-      const letters = action.letters.map(({ deadLetterId, agentId, message }) =>
+      const letters = action.letters.map(({ deadLetterId, agentId, message, changedBy }) =>
         create(DeadLetterSchema, {
           deadLetterId,
           agentId: orAbsent(agentId),
           messageJson: JSON.stringify(message),
+          changedBy,
         }),
       );
       return { case: "retryDeadLetters", value: create(RetryDeadLettersSchema, { letters }) };
@@ -147,10 +148,11 @@ export function actionFromWire(action: ControlRequest["action"]): ControlAction 
       return { kind: "answer_human", given };
     }
     case "retryDeadLetters": {
-      const letters = action.value.letters.map(({ deadLetterId, agentId, messageJson }) => ({
+      const letters = action.value.letters.map(({ deadLetterId, agentId, messageJson, changedBy }) => ({
         deadLetterId,
         agentId: orNull(agentId),
         message: parsed(messageJson) as Envelope,
+        ...(changedBy !== undefined && { changedBy }),
       }));
       return { kind: "retry_dead_letters", letters };
     }

@@ -143,6 +143,8 @@ export interface Letter {
   readonly deadLetterId: string;
   readonly agentId: string | null;
   readonly message: Envelope;
+  /** Who has changed the message's body for sending it again; absent: it is as it was. */
+  readonly changedBy?: string;
 }
 
 /**
@@ -153,7 +155,7 @@ export function retryDeadLetters(job: Job, letters: readonly Letter[]): readonly
   return letters.filter((letter) => retryDeadLetter(job, letter)).map(({ deadLetterId }) => deadLetterId);
 }
 
-function retryDeadLetter(job: Job, { deadLetterId, agentId, message }: Letter): boolean {
+function retryDeadLetter(job: Job, { deadLetterId, agentId, message, changedBy }: Letter): boolean {
   const to = agentId === null ? undefined : job.graph.indexOf.get(agentId);
   if (to === undefined || job.retriedLetters.has(deadLetterId)) return false;
   const agent = job.agents[to]!;
@@ -176,8 +178,11 @@ function retryDeadLetter(job: Job, { deadLetterId, agentId, message }: Letter): 
   addEvent(job, "message_retried", agentId, {
     dead_letter_id: deadLetterId,
     message_id: messageId(job.runId, seq),
+    ...(changedBy !== undefined && { changed_by: changedBy }),
   });
-  job.draft.deadLettersRetried.push({ deadLetterId, retriedAtMs: job.context.clock.nowMs() });
+  const changeJson =
+    changedBy === undefined ? null : JSON.stringify({ principal: changedBy, body: message.body });
+  job.draft.deadLettersRetried.push({ deadLetterId, retriedAtMs: job.context.clock.nowMs(), changeJson });
   remember(job, deadLetterId);
   return true;
 }

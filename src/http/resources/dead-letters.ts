@@ -3,9 +3,10 @@
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { isoTime } from "../../engine/event.ts";
-import type { JsonObject } from "../../engine/json.ts";
+import type { JsonObject, JsonValue } from "../../engine/json.ts";
 import { withoutSealed } from "../../engine/sealed.ts";
 import {
+  type ChangedBody,
   type DeadLetter,
   type DeadLetterRecords,
   type DeadLetters,
@@ -14,6 +15,7 @@ import {
   letterStatuses,
   type Retried,
 } from "../../runs/dead-letters.ts";
+import { ANONYMOUS } from "../core/auth.ts";
 import type { Position } from "../core/page-token.ts";
 import { addRoutes, get, post } from "../core/route.ts";
 import { Type } from "../core/type.ts";
@@ -42,6 +44,14 @@ const Reason = Type.OneOf(
   "Why nobody has it.",
 );
 
+const ChangeSchema = Type.Object(
+  {
+    principal: Type.String("Who has changed it: anonymous, or token for a caller with one."),
+    body: Type.Unknown("The body with which it was sent again."),
+  },
+  "The other body with which it was sent again; null: it was sent as it was, or not yet.",
+);
+
 const DeadLetterSchema = Type.Object({
   dead_letter_id: Type.String({ examples: ["dl_01k9z1v7m3e8q2x4c6t8b0n5dk"] }),
   run_id: RunId,
@@ -58,6 +68,7 @@ const DeadLetterSchema = Type.Object({
   status: Status,
   created_at: Type.Time("When it was given up."),
   retried_at: Type.Nullable(Type.Time("When it was sent again; null while it is open.")),
+  change: Type.Nullable(ChangeSchema),
 });
 
 const DeadLetterPageSchema = pageOf(DeadLetterSchema, "messages that were not processed, newest first");
@@ -73,6 +84,15 @@ const AllDeadLettersQuery = Type.Input({
   job_id: Type.String("Of the runs of this job only."),
   ...pageQuery,
 });
+
+const RetryDeadLetterBody = Type.Input(
+  {
+    body: Type.Unknown(
+      "Sent in place of the message's own, which stays in the record; a mask in it keeps the secret that is there. Without it the message is sent as it was.",
+    ),
+  },
+  { examples: [{ body: { topic: "wasps" } }] },
+);
 
 const RetriedSchema = Type.Object(
   {
@@ -90,6 +110,7 @@ export const schemas = {
   DeadLetter: DeadLetterSchema,
   DeadLetterPage: DeadLetterPageSchema,
   Retried: RetriedSchema,
+  RetryDeadLetter: RetryDeadLetterBody,
 };
 
 const AS_NEW =
@@ -137,10 +158,13 @@ export function routes(api: Api, parts: Parts): void {
       summary: "Send a dead letter again",
       description: AS_NEW,
       headers: idempotencyKeyHeader,
+      body: RetryDeadLetterBody,
       answers: { 202: RetriedSchema },
       problems: ["already_retried", "run_ended", "conflict"],
       handle: (request, reply) =>
-        sendRetried(request, reply, (run) => deadLetters.retry(run, request.params.dead_letter_id)),
+        sendRetried(request, reply, (run) =>
+          deadLetters.retry(run, request.params.dead_letter_id, changeOf(api, request)),
+        ),
     }),
     post("/runs/:run_id/dead-letters/retry", {
       operationId: "retryRunDeadLetters",
@@ -152,6 +176,13 @@ export function routes(api: Api, parts: Parts): void {
       handle: (request, reply) => sendRetried(request, reply, (run) => deadLetters.retryAll(run)),
     }),
   ]);
+}
+
+function changeOf(api: Api, request: FastifyRequest): ChangedBody | null {
+  if (request.body == null) return null;
+  const { body } = api.readBody(request, RetryDeadLetterBody);
+  const principal = api.name === "runtime" ? ANONYMOUS : request.principal;
+  return body === undefined ? null : { body: body as JsonValue, principal };
 }
 
 export function gatewayRoutes(app: FastifyInstance, parts: Parts & RunParts & JobParts & PageParts): void {
@@ -222,9 +253,9 @@ const renderOfRun = ({ runId, letter }: LetterOfRun) => render({ runId }, letter
 function render({ runId }: Pick<FoundRun, "runId">, letter: DeadLetter): string {
   return (
     `{"dead_letter_id":${text(letter.deadLetterId)},"run_id":${text(runId)},` +
-    `"agent_id":${text(letter.agentId)},"message":${shownMessage(letter.messageJson)},"reason":"${letter.reason}",` +
+    `"agent_id":${text(letter.agentId)},"message":${shownJson(letter.messageJson)},"reason":"${letter.reason}",` +
     `"attempts":${letter.attempts},"status":"${letter.status}","created_at":${time(letter.createdAtMs)},` +
-    `"retried_at":${time(letter.retriedAtMs)}}`
+    `"retried_at":${time(letter.retriedAtMs)},"change":${letter.changeJson === null ? "null" : shownJson(letter.changeJson)}}`
   );
 }
 
@@ -232,7 +263,7 @@ const text = JSON.stringify;
 const time = (ms: number | null) => (ms === null ? "null" : `"${isoTime(ms)}"`);
 
 /** Secrets from a run's inputs are encrypted in a message, and masked here. */
-function shownMessage(messageJson: string): string {
-  if (!messageJson.includes('"$sealed"')) return messageJson;
-  return JSON.stringify(withoutSealed(JSON.parse(messageJson) as JsonObject));
+function shownJson(json: string): string {
+  if (!json.includes('"$sealed"')) return json;
+  return JSON.stringify(withoutSealed(JSON.parse(json) as JsonObject));
 }

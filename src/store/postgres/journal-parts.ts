@@ -54,13 +54,14 @@ function rowsPerStatement(slices: readonly JobChanges[]): Rows {
     upsertAgents: each(slices, "agents", (agent, { jobId }) => agents.toValues(agent, jobId)),
     insertDeadLetters: each(slices, "deadLetters", (letter, { jobId }) => {
       const messageJson = JSON.stringify(letter.message);
-      const stored = { ...letter, messageJson, status: "open", retriedAtMs: null } as const;
+      const stored = { ...letter, messageJson, status: "open", retriedAtMs: null, changeJson: null } as const;
       return letters.toValues(stored, jobId);
     }),
-    retryDeadLetters: each(slices, "deadLettersRetried", ({ deadLetterId, retriedAtMs }, { jobId }) => [
+    retryDeadLetters: each(slices, "deadLettersRetried", (retry, { jobId }) => [
       jobId,
-      deadLetterId,
-      retriedAtMs,
+      retry.deadLetterId,
+      retry.retriedAtMs,
+      retry.changeJson,
     ]),
     ...requestRows(slices),
     ...artifactRows(slices),

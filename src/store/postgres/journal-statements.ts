@@ -167,8 +167,10 @@ export function statementsFor(types: Types) {
     retryDeadLetters: statement(
       "retry_dead_letters",
       "dead_letters",
-      ["job_id", "dead_letter_id", "retried_at"],
-      (given) => `UPDATE dead_letters SET status = 'retried', retried_at = given.retried_at FROM ${given}
+      ["job_id", "dead_letter_id", "retried_at", "change_json"],
+      (
+        given,
+      ) => `UPDATE dead_letters SET status = 'retried', retried_at = given.retried_at, change_json = given.change_json FROM ${given}
         WHERE dead_letters.job_id = given.job_id AND dead_letters.dead_letter_id = given.dead_letter_id`,
     ),
     /** A request as it was, and a closed one of the same name. */

@@ -108,7 +108,12 @@ contractOnEach(
         launch(third, { deadLetters: [letter(3), letter(5)] }),
       ]);
       await journal.commit([
-        advance(third, 1, {}, { deadLettersRetried: [{ deadLetterId: "dl_3", retriedAtMs: 7 }] }),
+        advance(
+          third,
+          1,
+          {},
+          { deadLettersRetried: [{ deadLetterId: "dl_3", retriedAtMs: 7, changeJson: null }] },
+        ),
       ]);
       const told = async (page: Parameters<typeof letters.lettersOfRuns>[0]) =>
         (await letters.lettersOfRuns(page)).rows.map((row) => `${row.runId} ${row.letter.deadLetterId}`);

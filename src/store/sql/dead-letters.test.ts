@@ -54,6 +54,7 @@ contractOnEach(
           createdAtMs: 101,
           retriedAtMs: null,
           messageJson: '{"message_id":"m1"}',
+          changeJson: null,
         },
       ]);
       assert.deepEqual(await records.deadLetters("nobody", { ...all, before: null }), {
@@ -66,10 +67,14 @@ contractOnEach(
       journal,
       records,
     }) => {
+      const changeJson = '{"principal":"token","body":[7]}';
       await journal.commit([changes({ deadLetters: some })]);
-      await journal.commit([next(1, { deadLettersRetried: [{ deadLetterId: "dl_2", retriedAtMs: 7 }] })]);
+      await journal.commit([
+        next(1, { deadLettersRetried: [{ deadLetterId: "dl_2", retriedAtMs: 7, changeJson }] }),
+      ]);
       const found = await records.deadLetter("g-1", "dl_2");
       assert.deepEqual([found?.status, found?.retriedAtMs, found?.agentId], ["retried", 7, null]);
+      assert.equal(found?.changeJson, changeJson);
       const list = (status: "open" | "retried") =>
         records.deadLetters("g-1", { status, limit: 9, before: null }).then(ids);
       assert.deepEqual(await list("open"), ["dl_4", "dl_3", "dl_1"]);
@@ -100,11 +105,15 @@ contractOnEach(
         (await records.openLetters("g-1", { after, through: "dl_3", limit })).map((one) => one.deadLetterId);
       assert.deepEqual(await work(""), ["dl_1", "dl_2", "dl_3"]);
       assert.deepEqual(await work("", 2), ["dl_1", "dl_2"]);
-      await journal.commit([next(1, { deadLettersRetried: [{ deadLetterId: "dl_2", retriedAtMs: 7 }] })]);
+      await journal.commit([
+        next(1, { deadLettersRetried: [{ deadLetterId: "dl_2", retriedAtMs: 7, changeJson: null }] }),
+      ]);
       assert.deepEqual(await work(""), ["dl_1", "dl_3"]);
       assert.deepEqual(await work("dl_1"), ["dl_3"]);
       assert.equal(await records.newestOpenLetter("g-1"), "dl_4");
-      await journal.commit([next(2, { deadLettersRetried: [{ deadLetterId: "dl_4", retriedAtMs: 7 }] })]);
+      await journal.commit([
+        next(2, { deadLettersRetried: [{ deadLetterId: "dl_4", retriedAtMs: 7, changeJson: null }] }),
+      ]);
       assert.equal(await records.newestOpenLetter("g-1"), "dl_3");
       assert.equal(await records.newestOpenLetter("nobody"), null);
     });

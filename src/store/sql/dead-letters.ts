@@ -30,6 +30,7 @@ export const letters = columnsOf<Schema["dead_letters"], DeadLetter>({
   createdAtMs: "created_at",
   retriedAtMs: "retried_at",
   messageJson: "message_json",
+  changeJson: "change_json",
 });
 
 const ofJob = (db: Db, jobId: string) =>

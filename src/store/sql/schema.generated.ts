@@ -72,6 +72,7 @@ export interface Schema {
     created_at: number;
     status: string;
     retried_at: number | null;
+    change_json: string | null;
   };
   deployment_events: {
     deployment_id: string;

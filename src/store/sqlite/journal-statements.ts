@@ -74,7 +74,7 @@ const STATEMENTS = {
   deleteTask: "DELETE FROM tasks WHERE job_id = ? AND task_seq = ?",
   clearTasks: "DELETE FROM tasks WHERE job_id = ?",
   insertDeadLetter: insertInto("dead_letters", ["job_id", ...letters.names]),
-  retryDeadLetter: `UPDATE dead_letters SET status = 'retried', retried_at = ?
+  retryDeadLetter: `UPDATE dead_letters SET status = 'retried', retried_at = ?, change_json = ?
     WHERE job_id = ? AND dead_letter_id = ?`,
   // Replaces the request as it was, and a closed one of the same name.
   upsertHumanRequest: insertInto("human_requests", ["job_id", ...humanRequests.names], "REPLACE"),

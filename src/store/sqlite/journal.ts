@@ -310,11 +310,11 @@ export class SqliteJournal implements Journal {
     }
     for (const letter of changes.deadLetters) {
       const messageJson = JSON.stringify(letter.message);
-      const stored = { ...letter, messageJson, status: "open", retriedAtMs: null } as const;
+      const stored = { ...letter, messageJson, status: "open", retriedAtMs: null, changeJson: null } as const;
       sql.insertDeadLetter.run(...letters.toValues(stored, jobId));
     }
-    for (const { deadLetterId, retriedAtMs } of changes.deadLettersRetried) {
-      sql.retryDeadLetter.run(retriedAtMs, jobId, deadLetterId);
+    for (const { deadLetterId, retriedAtMs, changeJson } of changes.deadLettersRetried) {
+      sql.retryDeadLetter.run(retriedAtMs, changeJson, jobId, deadLetterId);
     }
     for (const request of changes.humanRequests) {
       sql.upsertHumanRequest.run(...humanRequests.toValues(request, jobId));
