@@ -1366,6 +1366,9 @@ export type LogPage = {
 };
 
 export type LogRecord = {
+  /** Of its event: its place in the run's history, from 1. */
+  readonly id: number;
+
   /** When it was logged. */
   readonly ts: string;
 
@@ -4620,6 +4623,12 @@ export interface Operations {
 
             /** Records before this time. */
             readonly until?: string | undefined;
+
+            /** Records of this event or later. */
+            readonly since_id?: number | undefined;
+
+            /** Records before this event. */
+            readonly until_id?: number | undefined;
 
             /** asc, the default: oldest first. desc: newest first, and later pages go on to older ones. */
             readonly order?: "asc" | "desc" | undefined;

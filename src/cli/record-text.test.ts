@@ -95,6 +95,7 @@ const progress: WorkflowProgress = {
 };
 
 const log: LogRecord = {
+  id: 7,
   ts: now,
   level: "warn",
   run_id: "run_1",

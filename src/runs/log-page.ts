@@ -25,8 +25,16 @@ export interface LogPosition {
   readonly seenSeq: number;
 }
 
-export interface LogPageRequest {
+/** Which part of a log is asked for. */
+export interface LogRange {
   readonly filter: LogFilter;
+  /** The first event that belongs to it; absent: the run's first. */
+  readonly sinceSeq?: number | undefined;
+  /** The first event that does not belong to it any more; absent: none. */
+  readonly untilSeq?: number | undefined;
+}
+
+export interface LogPageRequest extends LogRange {
   readonly order: LogOrder;
   /** Most records of the page; at least 1. */
   readonly limit: number;
@@ -48,7 +56,7 @@ export interface LogPage {
 
 /** Reads a page of a log; a bounded amount of work, whatever the filter (src/runs/run-history.ts). */
 export async function readLogs(source: LogSource, request: LogPageRequest): Promise<LogPage> {
-  const { fromSeq, endSeq } = await rangeOf(source, request.filter);
+  const { fromSeq, endSeq } = await rangeOf(source, request);
   const { position, limit } = request;
   const shown = logView(source.run, request.filter);
   const view = (seq: number, line: string) => {
@@ -62,7 +70,7 @@ export async function readLogs(source: LogSource, request: LogPageRequest): Prom
     const next = nextAfterSeq === null ? null : { seq: nextAfterSeq, seenSeq };
     return { records: items, next, seenSeq };
   }
-  const beforeSeq = position?.seq ?? endSeq ?? null;
+  const beforeSeq = position?.seq ?? endSeq;
   const page = await readNewest(source.before, { beforeSeq, fromSeq, limit, view });
   const seenSeq = position?.seenSeq ?? page.newestSeq;
   const next = page.nextBeforeSeq === null ? null : { seq: page.nextBeforeSeq, seenSeq };
@@ -74,9 +82,16 @@ export async function startOfLogs(source: LogSource, { sinceMs }: LogFilter): Pr
   return sinceMs === null ? 0 : (await source.placeOfTime(sinceMs)).fromSeq - 1;
 }
 
-/** The part of the history in which the filter's times lie, and little more. */
-async function rangeOf(source: LogSource, { sinceMs, untilMs }: LogFilter) {
+/** The part of the history in which what is asked for lies, and little more. */
+async function rangeOf(
+  source: LogSource,
+  { filter, sinceSeq = 1, untilSeq = Number.MAX_SAFE_INTEGER }: LogRange,
+) {
+  const { sinceMs, untilMs } = filter;
   const since = sinceMs === null ? null : await source.placeOfTime(sinceMs);
   const until = untilMs === null ? null : await source.placeOfTime(untilMs);
-  return { fromSeq: since?.fromSeq ?? 1, endSeq: until?.toSeq ?? undefined };
+  return {
+    fromSeq: Math.max(sinceSeq, since?.fromSeq ?? 1),
+    endSeq: Math.min(untilSeq, until?.toSeq ?? Number.MAX_SAFE_INTEGER),
+  };
 }

@@ -115,6 +115,13 @@ export const executionMutations: readonly Mutation[] = [
     tests: ["src/execution/output/log-level.test.ts"],
   },
   {
+    fault: "a line of stdout has the level info, whatever it says",
+    file: "src/execution/output/attempt-output.ts",
+    search: 'this.#log(levelOfLine(line), "stdout", line, cut)',
+    replacement: 'this.#log("info", "stdout", line, cut)',
+    tests: ["src/execution/output/log-level.test.ts"],
+  },
+  {
     fault: "what is left by a process that has ended is no longer counted for its worker",
     file: "src/execution/process/usage.ts",
     search: "new Set([rootPid, ...starts.keys()])",

@@ -130,7 +130,7 @@ export class AttemptOutput {
     if (cut) this.#cutLineHead = line;
     else if (line.trim() !== "") this.#cutLineHead = null;
     if (this.#options.longLived && this.#act(line, cut)) return;
-    this.#log("info", "stdout", line, cut);
+    this.#log(levelOfLine(line), "stdout", line, cut);
   }
 
   /** @returns whether the line is a result object, or was meant as one */

@@ -86,17 +86,18 @@ it("a hostile line has a level as well", () => {
   }
 });
 
-it("a worker's stderr is logged with the levels of its lines", async () => {
-  await using fixture = new RunnerFixture();
+it("a worker's lines are logged with the levels that they name, whichever stream they are on", async () => {
   const printed = ["starting", "WARN low", '{"level":50,"msg":"x"}', "DEBUG x"];
-  await fixture.sh(printed.map((line) => `echo '${line}' >&2`).join("; "));
-  assert.deepEqual(
-    fixture.listener.payloads("log").map(({ level, stream, message }) => [level, stream, message]),
-    [
-      ["info", "stderr", "starting"],
-      ["warn", "stderr", "WARN low"],
-      ["error", "stderr", '{"level":50,"msg":"x"}'],
-      ["debug", "stderr", "DEBUG x"],
-    ],
-  );
+  const levels = ["info", "warn", "error", "debug"];
+  for (const [stream, to] of [
+    ["stdout", ""],
+    ["stderr", " >&2"],
+  ]) {
+    await using fixture = new RunnerFixture();
+    await fixture.sh(printed.map((line) => `echo '${line}'${to}`).join("; "));
+    assert.deepEqual(
+      fixture.listener.payloads("log").map(({ level, stream, message }) => [level, stream, message]),
+      printed.map((line, index) => [levels[index], stream, line]),
+    );
+  }
 });

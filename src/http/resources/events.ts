@@ -7,7 +7,7 @@ import { eventType } from "../../engine/event.ts";
 import { terminalEventTypes } from "../../engine/event-types.ts";
 import { toHumanView } from "../../runs/history/human.ts";
 import { isOfAgent, renderEvent, withoutNullAgent } from "../../runs/history/line.ts";
-import { toLog } from "../../runs/history/logs.ts";
+import { toNumberedLog } from "../../runs/history/logs.ts";
 import type { RunContext } from "../../runs/history/run-context.ts";
 import { toTimeline } from "../../runs/history/timeline.ts";
 import { addRoutes, get } from "../core/route.ts";
@@ -266,7 +266,7 @@ function viewIn(channel: ChannelName, run: RunContext, seq: number, line: string
     case "events":
       return renderEvent(run.runId, seq, line);
     case "logs":
-      return asJson(toLog(run, line));
+      return asJson(toNumberedLog(run, seq, line));
     case "timeline":
       return asJson(toTimeline(run, seq, line));
     case "human":

@@ -8,6 +8,7 @@ import { aggregator, executor, graph, router } from "../../../test/support/graph
 import { until } from "../../../test/support/until.ts";
 
 interface Log {
+  readonly id: number;
   readonly ts: string;
   readonly level: string;
   readonly message: string;
@@ -132,6 +133,27 @@ describe("GET /runs/{run_id}/logs", () => {
     }
   });
 
+  test("the ids of records are those of their events, and cut the log in two, in both orders", async () => {
+    await using gateway = await startGateway();
+    const { path, runId, eventCount } = await failedRun(gateway);
+    const { items } = await gateway.json<LogPage>(`${path}?text=caesar`);
+    const id = items[0]?.id ?? 0;
+    const { items: events } = await gateway.json<{ items: { id: number; payload: { message: string } }[] }>(
+      `/runs/${runId}/events?type=log`,
+    );
+    assert.equal(events.find((event) => event.id === id)?.payload.message, "caesar");
+    const before = ["Anton", "berta says ANTON"];
+    for (const order of ["asc", "desc"]) {
+      const shown = async (query: string) =>
+        (await messagesOf(gateway, path, `order=${order}&${query}`)).toSorted();
+      assert.deepEqual(await shown(`until_id=${id}`), before);
+      assert.deepEqual(await shown(`since_id=${id}`), ["caesar", ...FAILURE].toSorted());
+      assert.deepEqual(await shown(`since_id=${id}&until_id=${id + 1}`), ["caesar"]);
+      assert.deepEqual(await shown(`since_id=${id}&text=anton`), []);
+      assert.deepEqual(await shown(`since_id=${eventCount + 1}`), []);
+    }
+  });
+
   test("refuses what is no level, time, order or text, and a token of the other order", async () => {
     await using gateway = await startGateway();
     const { path } = await failedRun(gateway);
@@ -143,6 +165,7 @@ describe("GET /runs/{run_id}/logs", () => {
       "text=",
       `text=${"x".repeat(201)}`,
       "tail=3",
+      "since_id=0",
     ]) {
       await problemIn(await gateway.get(`${path}?${query}`), 400, "invalid_parameter");
     }

@@ -31,6 +31,7 @@ import {
 import { AgentFilter, AgentId, pageOf, pageQuery, RunId, SpanId, TraceId } from "./schemas.ts";
 
 const LogSchema = Type.Object({
+  id: Type.Integer("Of its event: its place in the run's history, from 1."),
   ts: Type.Time("When it was logged."),
   level: Type.OneOf(logLevels, "From the least to the most urgent."),
   run_id: RunId,
@@ -70,8 +71,14 @@ const chosen = {
   until: Type.Time("Records before this time."),
 };
 
+const part = {
+  since_id: Type.Integer("Records of this event or later.", { minimum: 1, examples: [412] }),
+  until_id: Type.Integer("Records before this event.", { minimum: 1, examples: [412] }),
+};
+
 const LogsQuery = Type.Input({
   ...chosen,
+  ...part,
   order: Type.OneOf(
     logOrders,
     "asc, the default: oldest first. desc: newest first, and later pages go on to older ones.",
@@ -99,11 +106,11 @@ export function gatewayRoutes(api: FastifyInstance, parts: RunParts & PageParts 
       query: LogsQuery,
       answers: { 200: LogPageSchema },
       handle: async (request, reply) => {
-        const { order = "asc" } = request.query;
+        const { order = "asc", since_id: sinceSeq, until_id: untilSeq } = request.query;
         const filter = filterOf(request.query);
         return sendLogPage(parts, request, reply, async (limit, position) => {
           const { history } = await find(request.params.run_id);
-          return readLogs(history, { filter, order, limit, position });
+          return readLogs(history, { filter, sinceSeq, untilSeq, order, limit, position });
         });
       },
     }),

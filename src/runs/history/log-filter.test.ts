@@ -6,7 +6,7 @@ import { fc } from "../../../test/support/fast-check.ts";
 import { renderEvent } from "../../engine/event.ts";
 import { logLevels } from "../../engine/event-types.ts";
 import { type LogFilter, logView, nameOfFilter } from "./log-filter.ts";
-import { logStreams, toLog } from "./logs.ts";
+import { logStreams, toNumberedLog } from "./logs.ts";
 
 const RUN = { runId: "run_1", traceId: "4bf92f3577b34da6a3ce929d0e0e4736", parentSpanId: null };
 const START_MS = Date.parse("2026-11-21T09:30:00.000Z");
@@ -80,7 +80,7 @@ test("a filter shows the records that it names, and only those", () => {
   fc.assert(
     fc.property(event, filter, ({ payload: said, ...head }, wanted) => {
       const line = renderEvent(head, said);
-      const record = toLog(RUN, line);
+      const record = toNumberedLog(RUN, 1, line);
       const isShown =
         record !== null &&
         logLevels.indexOf(record.level) >= logLevels.indexOf(wanted.level ?? "trace") &&

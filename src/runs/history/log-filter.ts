@@ -8,7 +8,7 @@ import { eventType } from "../../engine/event.ts";
 import { type LogLevel, logLevels } from "../../engine/event-types.ts";
 import type { EventView } from "../run-history.ts";
 import { isOfAgent, timeOf } from "./line.ts";
-import { isLogged, type LogRecord, type LogStream, toLog } from "./logs.ts";
+import { isLogged, type LogStream, type NumberedLog, toNumberedLog } from "./logs.ts";
 import type { RunContext } from "./run-context.ts";
 
 export const logTextCharsMax = 200;
@@ -28,12 +28,12 @@ export interface LogFilter {
 }
 
 /** The log of a run, as far as a filter lets it through. */
-export function logView(run: RunContext, filter: LogFilter): EventView<LogRecord> {
+export function logView(run: RunContext, filter: LogFilter): EventView<NumberedLog> {
   const mayPass = lineTest(filter);
   const passes = recordTest(filter);
-  return (_seq, line) => {
+  return (seq, line) => {
     if (!mayPass(line)) return null;
-    const record = toLog(run, line);
+    const record = toNumberedLog(run, seq, line);
     return record !== null && passes(record) ? record : null;
   };
 }
@@ -93,7 +93,7 @@ function textTest(text: string | null): LineTest | null {
   return (line) => line.toLowerCase().includes(wanted);
 }
 
-function recordTest({ level, stream, text }: LogFilter): (record: LogRecord) => boolean {
+function recordTest({ level, stream, text }: LogFilter): (record: NumberedLog) => boolean {
   const wanted = text?.toLowerCase() ?? null;
   const least = level === null ? 0 : logLevels.indexOf(level);
   return (record) =>

@@ -24,6 +24,12 @@ export interface LogRecord {
   readonly span_id: string;
 }
 
+/** As both APIs show it. */
+export interface NumberedLog extends LogRecord {
+  /** Of its event: its place in the history. */
+  readonly id: number;
+}
+
 /** What the log says of the runtime's own events. */
 const runtimeWords: Readonly<Record<string, Words>> = {
   job_recovered: (_event, fields) =>
@@ -58,6 +64,12 @@ export function toLog(run: RunContext, line: string): LogRecord | null {
   if (!isLogged(type)) return null;
   const event = parseEvent(line);
   return type === "log" ? ofWorker(run, event) : ofRuntime(run, event);
+}
+
+/** @returns the event as both APIs show it in the log, or null when it is no log record */
+export function toNumberedLog(run: RunContext, seq: number, line: string): NumberedLog | null {
+  const record = toLog(run, line);
+  return record === null ? null : { id: seq, ...record };
 }
 
 /** What a worker printed or reported; its payload may be any JSON. */
