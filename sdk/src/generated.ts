@@ -2660,6 +2660,23 @@ export type SetResourceLimits = {
   };
 };
 
+/** What the program that answers was started with. */
+export type Settings = {
+  /** Every one, in the order of `troupe config`. */
+  readonly settings: readonly {
+    readonly variable: string;
+
+    /** As it is in use; a secret is masked. */
+    readonly value: string;
+
+    /** cluster.json: of a home that has joined a cluster. */
+    readonly from: "default" | "environment" | "cluster.json";
+
+    /** For people. */
+    readonly meaning: string;
+  }[];
+};
+
 export type SignIn = {
   /** The API token. */
   readonly token?: string | undefined;
@@ -3997,6 +4014,14 @@ export interface Operations {
     };
     readonly answer: Session;
   };
+
+  /**
+   * See the settings in use (GET /api/v1/system/settings)
+   *
+   * Of the program that answers: every variable with its value, where the value is from, and what it
+   * means. Secrets are masked.
+   */
+  readonly getSettings: { readonly request: Nothing; readonly answer: Settings };
 
   /** Ask whether a browser has to sign in (GET /console/session) */
   readonly getSignIn: { readonly request: Nothing; readonly answer: SignInState };
@@ -5659,6 +5684,13 @@ export const operations = {
   getSession: {
     method: "GET",
     path: "/api/v1/sessions/{session_id}",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  getSettings: {
+    method: "GET",
+    path: "/api/v1/system/settings",
     body: "none",
     answer: "json",
     takesKey: false,

@@ -190,6 +190,8 @@ export type Health = AnswerOf<"getHealth">;
 export type RuntimeHealth = AnswerOf<"getRuntimeHealth">;
 export type RuntimeStatus = AnswerOf<"getRuntimeStatus">;
 export type Doctor = AnswerOf<"getRuntimeDoctor">;
+/** What the program that answers was started with. */
+export type Settings = AnswerOf<"getSettings">;
 export type SystemSummary = AnswerOf<"getSystemSummary">;
 export type CollectReport = AnswerOf<"collectGarbage">;
 export type CollectGarbage = BodyOf<"collectGarbage">;

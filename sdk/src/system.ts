@@ -27,6 +27,7 @@ import type {
   RuntimeHealth,
   RuntimeStatus,
   SetMaintenance,
+  Settings,
   SystemSummary,
 } from "./records.ts";
 import type { CallOptions, KeyedOptions, Transport } from "./transport.ts";
@@ -55,6 +56,11 @@ export class SystemResource {
   /** Checks the machine, and tells how to fix what is wrong. */
   doctor(options: CallOptions = {}): Promise<Doctor> {
     return this.#transport.value("getRuntimeDoctor", {}, options);
+  }
+
+  /** Every setting of the program that answers, with secrets masked. */
+  async settings(options: CallOptions = {}): Promise<Settings["settings"]> {
+    return (await this.#transport.value("getSettings", {}, options)).settings;
   }
 
   /**

@@ -360,6 +360,7 @@ describe("the gateway itself", () => {
     assert.equal((await client.system.runtimeHealth()).status, "ok");
     assert.ok((await client.system.runtimeStatus()).uptime_seconds >= 0);
     assert.ok((await client.system.doctor()).checks.length > 0);
+    assert.ok((await client.system.settings()).some(({ variable }) => variable === "SVC_HOME"));
     assert.ok((await client.system.summary()).nodes.length > 0);
     assert.equal((await Array.fromAsync(client.system.nodes())).length, 1);
     assert.ok((await client.system.metrics()).process);

@@ -14,10 +14,11 @@ import { runtimeServer } from "../http/runtime/server.ts";
 import { programVersion } from "../lib/version.ts";
 import { type MetricsSource, metricsSource } from "../observability/metrics/metrics-source.ts";
 import { ProcessMeter } from "../observability/metrics/process-meter.ts";
+import { describeTelemetry } from "../observability/traces/settings.ts";
 import type { Capacity } from "../resources/capacity.ts";
 import { checkFiles } from "./bytes.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
-import { type Config, runtimePortName } from "./config.ts";
+import { type Config, describeConfig, runtimePortName } from "./config.ts";
 import type { Core } from "./core.ts";
 import type { Gateway } from "./gateway.ts";
 import { addressOf, listen, listenAtSocket } from "./listen.ts";
@@ -191,6 +192,7 @@ async function gatewayApi(
       nodeOrders: core.node?.orders ?? null,
       reconcileNode: core.reconcileNode,
       checkFiles: () => checkFiles(config),
+      settings: () => [...describeConfig(config), ...describeTelemetry(process.env)],
       sandboxEngine: config.sandboxEngine,
       processId: systemRandomness.id().slice(-8),
       stopping: serving.stopping,

@@ -388,6 +388,45 @@ describe("the console", { skip: noChromium }, () => {
     await page.context().close();
   });
 
+  test("limits what commands may have, and keeps what somebody else has set meanwhile", async () => {
+    const opened = await openPage(browser, consoleAt("/runs"));
+    const { page } = opened;
+    await page.getByRole("link", { name: "Limits", exact: true }).click();
+    await page.getByLabel("Cores, in percent").fill("50");
+    await call(program, "POST", "/resource", { limits: { memory_percent: 80 } });
+    await page.getByRole("button", { name: "Save the limits" }).click();
+    await page.getByText("somebody else has changed limits meanwhile").waitFor();
+    assert.equal(await page.getByLabel("Cores, in percent").inputValue(), "50");
+    assert.equal(await page.getByLabel("Memory, in percent").inputValue(), "80");
+    await page.getByRole("button", { name: "Save the limits" }).click();
+    await page.getByText("Saved. Commands that run keep what they have.").waitFor();
+    const { limits } = await call(program, "GET", "/resource");
+    assert.deepEqual(limits, { cpu_percent: 50, memory_percent: 80 });
+    await call(program, "PUT", "/resource", { limits: {} });
+    assertQuiet(opened);
+    await page.context().close();
+  });
+
+  test("tells what it finds of its machine, what it was started with, and what goes on behind requests", async () => {
+    const opened = await openPage(browser, consoleAt(""));
+    const { page } = opened;
+    const { checks } = await call(program, "GET", "/runtime/doctor");
+    await page.getByRole("link", { name: "Doctor", exact: true }).click();
+    for (const { name, text } of checks as readonly { readonly name: string; readonly text: string }[])
+      if (!/disk/.test(name)) await page.locator("tr", { hasText: name }).getByText(text).first().waitFor();
+    await page.getByRole("link", { name: "Settings", exact: true }).click();
+    const row = page.locator("tr", { hasText: "SVC_HOME" }).first();
+    await row.getByText(program.home).waitFor();
+    await page.getByLabel("Name or text").fill("retention");
+    await row.waitFor({ state: "detached" });
+    await page.getByText("SVC_RETENTION_DAYS").first().waitFor();
+    assert.equal(new URL(page.url()).searchParams.get("q"), "retention");
+    await page.getByRole("link", { name: "Operations", exact: true }).click();
+    await page.getByText("No blueprint was added or removed").waitFor();
+    assertQuiet(opened);
+    await page.context().close();
+  });
+
   test("is accessible on every page, in light, in dark, and on a phone", async () => {
     const jobId = await namedJob("Small", graph("small", [executor("fails", "echo why >&2; exit 3")]));
     const runId = await startRun(program, jobId);
@@ -406,6 +445,10 @@ describe("the console", { skip: noChromium }, () => {
       "/deployments",
       "/services",
       "/nodes",
+      "/operations",
+      "/limits",
+      "/doctor",
+      "/settings",
       ...[
         "",
         "/graph",

@@ -113,6 +113,15 @@ describe("bearer tokens", () => {
     }
   });
 
+  test("the settings in use are shown without their secrets", async () => {
+    const { text, body } = await ask(closed, "GET", "/system/settings", { headers: bearer });
+    const settings = new Map((body.settings as readonly JsonObject[]).map((one) => [one.variable, one]));
+    const { meaning: _, ...shown } = settings.get("SVC_API_TOKEN") ?? {};
+    assert.deepEqual(shown, { variable: "SVC_API_TOKEN", value: "********", from: "environment" });
+    assert.ok(!text.includes(TOKEN));
+    assert.equal(settings.get("SVC_HOME")?.value, closed.home);
+  });
+
   test("a token that is nearly right, sent twice, or without its scheme is wrong", async () => {
     for (const header of [
       `Bearer ${TOKEN}x`,

@@ -323,6 +323,7 @@ test("the views of the system are as the document says", async () => {
     "/runtime/status",
     "/runtime/health",
     "/runtime/doctor",
+    "/system/settings",
     "/system/summary",
     "/nodes/none",
     "/metrics",

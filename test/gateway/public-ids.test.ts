@@ -301,7 +301,15 @@ async function conventions(jobId: string): Promise<void> {
 }
 
 async function system(): Promise<void> {
-  const views = ["health", "runtime/status", "runtime/health", "runtime/doctor", "system/summary", "metrics"];
+  const views = [
+    "health",
+    "runtime/status",
+    "runtime/health",
+    "runtime/doctor",
+    "system/settings",
+    "system/summary",
+    "metrics",
+  ];
   for (const view of [...views, "metrics?format=prometheus"]) await say("GET", `/api/v1/${view}`);
   const { items } = (await say("GET", "/api/v1/nodes")).body;
   const node = `/api/v1/nodes/${(items as readonly JsonObject[])[0]?.node_id}`;

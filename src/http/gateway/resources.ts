@@ -28,6 +28,7 @@ import * as runStarts from "../resources/run-starts.ts";
 import * as runs from "../resources/runs.ts";
 import { ProblemSchema } from "../resources/schemas.ts";
 import * as sessions from "../resources/sessions.ts";
+import * as settings from "../resources/settings.ts";
 import { addSharedRoutes, type SharedParts, sharedResources } from "../resources/shared.ts";
 import * as system from "../resources/system.ts";
 import * as webhookRequests from "../resources/webhook-requests.ts";
@@ -39,6 +40,7 @@ const resources = [
   nodeChanges,
   reconcile,
   doctor,
+  settings,
   retention,
   metrics,
   nodes,

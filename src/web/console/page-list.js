@@ -27,4 +27,8 @@ export const pages = [
   { pattern: "/deployments/:id", load: () => import("./pages/deployments.js") },
   { pattern: "/services", name: "Services", key: "v", load: () => import("./pages/services.js") },
   { pattern: "/nodes", name: "Nodes", key: "n", load: () => import("./pages/machines.js") },
+  { pattern: "/operations", name: "Operations", key: "o", load: () => import("./pages/operations.js") },
+  { pattern: "/limits", name: "Limits", key: "l", load: () => import("./pages/limits.js") },
+  { pattern: "/doctor", name: "Doctor", key: "k", load: () => import("./pages/doctor.js") },
+  { pattern: "/settings", name: "Settings", key: "t", load: () => import("./pages/settings.js") },
 ];

@@ -2,6 +2,7 @@
 // What needs attention, what runs now, and how full the machine is.
 
 import { html } from "../html.js";
+import { findingState } from "../parts/findings.js";
 import { useList, useResource } from "../parts/list.js";
 import { Bar, Empty, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
@@ -17,6 +18,8 @@ export function Page() {
   const questions = useList("/human", {}, ["human", "run-ends"]);
   const letters = useList("/dead-letters", {}, ["dead-letters", "run-ends"]);
   const summary = useResource("/system/summary", ["runs"]);
+  const doctor = useResource("/runtime/doctor");
+  const findings = (doctor.value?.checks ?? []).filter((/** @type {any} */ { status }) => status !== "ok");
   const lists = [failed, running, questions, letters];
   const broken = lists.find(({ error }) => error !== null);
   const recent = (failed.items ?? []).filter(
@@ -24,7 +27,7 @@ export function Page() {
   );
   const isQuiet =
     lists.every(({ items }) => items !== null) &&
-    recent.length + (questions.items?.length ?? 0) + (letters.items?.length ?? 0) === 0;
+    recent.length + (questions.items?.length ?? 0) + (letters.items?.length ?? 0) + findings.length === 0;
   return html`<${Screen} title="Home">
     ${broken !== undefined && html`<${Problem} error=${broken.error} retry=${broken.again} />`}
     <ul class="plain tiles">
@@ -36,6 +39,10 @@ export function Page() {
     <section class="card" aria-labelledby="attention-heading"><h2 id="attention-heading">Needs attention</h2>
       ${isQuiet && html`<${Empty}>Nothing: no run has failed in the last 24 hours, no question is open, and every message was processed.</${Empty}>`}
       <ul class="plain lines">
+        ${findings.map(
+          (/** @type {any} */ { name, status, text }) =>
+            html`<li key=${name}><${Pill} ...${findingState(status)} /><a href=${to(["doctor"])}>${shown(name, 80)}</a><span class="muted reason" dir="auto">${shown(text, 240)}</span></li>`,
+        )}
         ${questions.items
           ?.slice(0, SHOWN_MAX)
           .map(
