@@ -5,7 +5,7 @@ import htm from "../vendor/htm.js";
 import { h } from "../vendor/preact.js";
 
 export { Fragment, render } from "../vendor/preact.js";
-export { useEffect, useId, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
+export { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
 export { batch, signal } from "../vendor/signals.js";
 
 /** @type {(strings: TemplateStringsArray, ...values: unknown[]) => any} */

@@ -1,24 +1,26 @@
 // @ts-check
-// One line of the log: its colours as text styles, what it says beside its message folded; and the lines around one.
+// One line of the log: its colours as text styles, and what it says beside its message folded.
 
 import { timeOfDay } from "../../dashboard/format.js";
-import { get } from "../api.js";
-import { html, useEffect, useState } from "../html.js";
-import { Problem, shown } from "../parts/pieces.js";
-import { setQuery } from "../router.js";
+import { html } from "../html.js";
+import { Copy, shown } from "../parts/pieces.js";
 import { styledParts } from "./ansi.js";
 
-const AROUND = 20;
-
-/** @param {{ line: any, isMeant?: boolean }} properties isMeant: the others are shown because of it */
-export function Line({ line, isMeant = false }) {
-  const around = (/** @type {Event} */ event) => {
+/**
+ * @param {{
+ *   line: import("./log-window.js").LogLine, href: string, isMarked: boolean, isUnfolded: boolean,
+ *   onOpen: (id: number) => void, onFold: (id: number, isOpen: boolean) => void,
+ * }} properties isMarked: it is the one that the address links to; href: a link to it
+ */
+export function Line({ line, href, isMarked, isUnfolded, onOpen, onFold }) {
+  const open = (/** @type {MouseEvent} */ event) => {
+    if (event.metaKey || event.ctrlKey || event.shiftKey) return;
     event.preventDefault();
-    setQuery({ around: line.ts });
+    onOpen(line.id);
   };
   const more = foldedOf(line);
-  return html`<div class="log-line" data-level=${line.level} data-is-meant=${String(isMeant)}>
-    <time class="muted" datetime=${line.ts} title=${`${line.ts}: show the lines around`}><a href=${`?around=${line.ts}`} onClick=${around}>${timeOfDay(line.ts)}</a></time>
+  return html`<div class="log-line" role="article" tabindex="-1" aria-setsize="-1" aria-posinset=${line.id} aria-current=${isMarked ? "true" : undefined} data-id=${line.id} data-level=${line.level}>
+    <time class="muted" datetime=${line.ts} title=${`${line.ts}: show what was logged around it`}><a href=${href} tabindex="-1" onClick=${open}>${timeOfDay(line.ts)}</a></time>
     <span class="level">${line.level}</span>
     <span class="who" dir="auto" title=${line.stream}>${shown(line.agent_id ?? "run", 60)}</span>
     <span class="message" dir="auto">${styledParts(line.message).map(({ text, styles }) =>
@@ -26,7 +28,8 @@ export function Line({ line, isMeant = false }) {
         ? shown(text)
         : html`<span class=${styles.map((style) => `ansi-${style}`).join(" ")}>${shown(text)}</span>`,
     )}</span>
-    ${more !== null && html`<details><summary>As JSON</summary><pre dir="auto" tabindex="0">${shown(more)}</pre></details>`}
+    ${more !== null && html`<details open=${isUnfolded} onToggle=${(/** @type {any} */ event) => onFold(line.id, event.currentTarget.open)}><summary>As JSON</summary>${isUnfolded && html`<pre dir="auto" tabindex="0">${shown(more)}</pre>`}</details>`}
+    ${isMarked && html`<p class="marked"><${Copy} text=${() => location.href}>Copy link</${Copy}></p>`}
   </div>`;
 }
 
@@ -49,23 +52,4 @@ function jsonOf(json) {
   } catch {
     return undefined;
   }
-}
-
-/** The lines before and after a moment, whatever the filters. @param {{ id: string, at: string }} properties at: an ISO time */
-export function Around({ id, at }) {
-  const [lines, setLines] = useState(/** @type {any[] | null} */ (null));
-  const [error, setError] = useState(/** @type {unknown} */ (null));
-  useEffect(() => {
-    const path = `/runs/${encodeURIComponent(id)}/logs`;
-    Promise.all([
-      get(path, { until: at, order: "desc", page_size: AROUND }),
-      get(path, { since: at, order: "asc", page_size: AROUND + 1 }),
-    ]).then(([before, after]) => setLines([...before.items.reverse(), ...after.items]), setError);
-  }, []);
-  if (error !== null) return html`<${Problem} error=${error} />`;
-  if (lines === null) return null;
-  return html`<section class="below" aria-label="Lines around a line">
-    <div class="inline"><h3>Around ${timeOfDay(at)}</h3> <button type="button" onClick=${() => setQuery({ around: "" })}>Close</button></div>
-    <div class="log" tabindex="0" role="group" aria-label=${`Lines around ${timeOfDay(at)}`}>${lines.map((line, index) => html`<${Line} key=${index} line=${line} isMeant=${line.ts === at} />`)}</div>
-  </section>`;
 }

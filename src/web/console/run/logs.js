@@ -1,19 +1,17 @@
 // @ts-check
-// The log of the run. The server searches all of it; the page holds the newest part and reads older parts when asked.
+// The log of the run. The server searches all of it; the page holds a part (./log-window.js). Which part is in the
+// address: the end, or what is around the line that is linked to.
 
-import { followStream } from "../../dashboard/run-stream.mjs";
-import { get, urlOf } from "../api.js";
+import { get } from "../api.js";
 import { html, useEffect, useRef, useState } from "../html.js";
 import { Choice, Filters, Search } from "../parts/filters.js";
 import { Empty, Problem } from "../parts/pieces.js";
-import { parameter, setQuery } from "../router.js";
-import { keyHeaders } from "../session.js";
-import { Around, Line } from "./log-line.js";
+import { parameter, setQuery, to } from "../router.js";
+import { Rows } from "./log-rows.js";
+import { LogWindow } from "./log-window.js";
 import { Range, rangeOf } from "./range.js";
 
 const PAGE_SIZE = 200;
-const KEPT_MAX = 5_000;
-const NEAR_PX = 24;
 const AGENTS_MAX = 1_000;
 
 /** @type {[string, string][]} */
@@ -23,6 +21,8 @@ const levels = [
   ["error", "Errors"],
 ];
 const streams = ["stdout", "stderr", "worker", "runtime"];
+/** Every parameter of the address that leaves lines out, with nothing in it. */
+const unfiltered = { text: "", level: "", agent: "", stream: "", since: "", until: "" };
 
 /** @param {{ source: import("./run-source.js").RunSource }} properties */
 export function Tab({ source }) {
@@ -34,7 +34,6 @@ export function Tab({ source }) {
     ...rangeOf(),
   };
   const agents = [...source.model.agents.keys()].slice(0, AGENTS_MAX);
-  const around = parameter("around");
   const { agent_id: agent } = filter;
   const choices = agent === "" || agents.includes(agent) ? agents : [agent, ...agents];
   return html`<section class="card" aria-labelledby="logs-heading">
@@ -46,90 +45,75 @@ export function Tab({ source }) {
       <${Choice} name="agent" label="Agent" any="All agents" values=${choices} />
       <${Range} />
     </${Filters}>
-    ${around !== "" && html`<${Around} key=${around} id=${source.id} at=${around} />`}
     <${Lines} key=${JSON.stringify(filter)} id=${source.id} filter=${filter} />
   </section>`;
 }
 
 /** @param {{ id: string, filter: Record<string, string> }} properties */
 function Lines({ id, filter }) {
-  const [state, setState] = useState({
-    lines: /** @type {any[] | null} */ (null),
-    next: /** @type {string | null} */ (null),
-    error: /** @type {unknown} */ (null),
-  });
-  const current = useRef(state);
-  const box = useRef(/** @type {HTMLElement | null} */ (null));
-  const isAtEnd = useRef(true);
-  const path = `/runs/${encodeURIComponent(id)}/logs`;
-  const put = (/** @type {Partial<typeof state>} */ changes) => {
-    current.current = { ...current.current, ...changes };
-    setState(current.current);
-  };
-
-  useEffect(() => {
-    const ending = new AbortController();
-    const start = async () => {
-      const page = await get(path, { ...filter, order: "desc", page_size: PAGE_SIZE }, ending.signal);
-      put({ lines: page.items.reverse(), next: page.next_page_token });
-      await followLogs(urlOf(`${path}/stream`, filter), page.last_event_id, ending.signal, (news) => {
-        put({ lines: [...(current.current.lines ?? []), ...news].slice(-KEPT_MAX) });
-      });
-    };
-    start().catch((error) => ending.signal.aborted || put({ error }));
-    return () => ending.abort();
-  }, []);
-  useEffect(() => {
-    const list = box.current;
-    if (list !== null && isAtEnd.current) list.scrollTop = list.scrollHeight;
-  }, [state.lines]);
-
-  const older = async () => {
-    const page = await get(path, {
-      ...filter,
-      order: "desc",
-      page_size: PAGE_SIZE,
-      page_token: current.current.next,
-    });
-    isAtEnd.current = false;
-    put({ lines: [...page.items.reverse(), ...(current.current.lines ?? [])], next: page.next_page_token });
-  };
-  const scrolled = () => {
-    const list = /** @type {HTMLElement} */ (box.current);
-    isAtEnd.current = list.scrollTop + list.clientHeight >= list.scrollHeight - NEAR_PX;
-  };
+  const [, setTimes] = useState(0);
+  const log = useRef(/** @type {LogWindow | null} */ (null));
+  log.current ??= new LogWindow(id, filter, () => setTimes((times) => times + 1));
+  const view = log.current;
+  const marked = /^[1-9]\d{0,14}$/.test(parameter("line")) ? Number(parameter("line")) : null;
+  const isFiltered = Object.values(filter).some((value) => value !== "");
   const isWrapped = parameter("wrap") !== "0";
   const [isSaving, setSaving] = useState(false);
+  const [problem, setProblem] = useState(/** @type {unknown} */ (null));
+
+  useEffect(() => () => view.end(), []);
+  useEffect(() => {
+    const isThere = marked === null ? view.opened > 0 && view.newer === null : view.has(marked);
+    if (!isThere) void view.open(marked);
+  }, [marked]);
+
+  const whole = (/** @type {number} */ line) => to(["runs", id, "logs"], { line: String(line) });
+  /** What a filter shows is there again when the reader goes back. @param {number} line */
+  const open = (line) => {
+    setQuery({ line: String(line) }, { replace: isFiltered });
+    if (isFiltered) setQuery(unfiltered);
+  };
+  const start = async () => {
+    const first = await view.firstSince(undefined);
+    if (first !== null) setQuery({ line: String(first) });
+  };
+  const begin = () => void start().catch(setProblem);
+  const end = () => {
+    if (marked !== null) setQuery({ line: "" });
+    else void view.open(null);
+  };
   const save = async () => {
     setSaving(true);
-    await download(id, path, filter).catch((problem) => put({ error: problem }));
+    await download(id, filter).catch(setProblem);
     setSaving(false);
   };
-  const { lines, next, error } = state;
+  const error = view.error ?? problem;
   if (error !== null) return html`<${Problem} error=${error} />`;
-  if (lines === null) return null;
+  const isWhole = view.opened > 0 && !view.isReading && view.older === null && view.newer === null;
   return html`
-    ${next !== null && html`<p class="more"><button type="button" onClick=${() => older().catch((problem) => put({ error: problem }))}>Show older lines</button></p>`}
-    ${lines.length === 0 && next === null && html`<${Empty}>No line passes these filters.</${Empty}>`}
     <div class="inline below">
+      <button type="button" onClick=${begin}>First line</button>
+      <button type="button" onClick=${end}>Newest line</button>
       <label class="inline"><input type="checkbox" checked=${isWrapped} onChange=${() => setQuery({ wrap: isWrapped ? "0" : "" })} /> Wrap lines</label>
       <button type="button" disabled=${isSaving} onClick=${() => void save()}>Download these lines</button>
     </div>
-    <div class="log" data-wrap=${String(isWrapped)} ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label="Log of the run">
-      ${lines.map((line, index) => html`<${Line} key=${`${line.ts} ${index - lines.length}`} line=${line} />`)}
-    </div>`;
+    ${marked !== null && !view.isReading && view.lines.length > 0 && !view.has(marked) && html`<p class="muted">The line that is linked to is not among these.${isFiltered && html` <a href=${whole(marked)}>Show it without the filters</a>`}</p>`}
+    ${view.lines.length === 0 && html`<${Empty}>${isWhole ? "No line passes these filters." : "Looking for lines…"}</${Empty}>`}
+    <p id="log-help" class="visually-hidden">Arrow keys move from line to line, Home and End to the first and the newest one; Enter shows what was logged around a line.</p>
+    ${view.lines.length > 0 && html`<${Rows} log=${view} marked=${marked} isWrapped=${isWrapped} onStart=${begin} onEnd=${end} onOpen=${open} hrefOf=${whole} />`}`;
 }
 
 /**
  * Saves every line that passes the filter, oldest first, one JSON record in a line.
  *
- * @param {string} id @param {string} path @param {Record<string, string>} filter
+ * @param {string} id @param {Record<string, string>} filter
  */
-async function download(id, path, filter) {
+async function download(id, filter) {
   const records = [];
   let token = null;
   do {
-    const page = await get(path, { ...filter, order: "asc", page_size: PAGE_SIZE, page_token: token });
+    const query = { ...filter, order: "asc", page_size: PAGE_SIZE, page_token: token };
+    const page = await get(`/runs/${encodeURIComponent(id)}/logs`, query);
     for (const record of page.items) records.push(`${JSON.stringify(record)}\n`);
     token = page.next_page_token;
   } while (token !== null);
@@ -138,39 +122,4 @@ async function download(id, path, filter) {
   link.download = `${id}-log.jsonl`;
   link.click();
   URL.revokeObjectURL(link.href);
-}
-
-/**
- * @param {URL} url @param {number} lastId @param {AbortSignal} signal @param {(lines: any[]) => void} onLines
- */
-async function followLogs(url, lastId, signal, onLines) {
-  await followStream({
-    url,
-    headers: { accept: "text/event-stream", ...keyHeaders() },
-    lastId,
-    endings: new Map([
-      [204, "ended"],
-      [404, "gone"],
-    ]),
-    signal,
-    onLive: () => {},
-    onFrames: (/** @type {any[]} */ frames) => {
-      const lines = frames.flatMap(({ data }) => parsed(data));
-      if (lines.length > 0) onLines(lines);
-    },
-    beforeRetry: async (/** @type {number} */ retryMs) => {
-      await new Promise((resolve) => setTimeout(resolve, retryMs));
-      return !signal.aborted;
-    },
-  });
-}
-
-/** @param {string} json @returns {any[]} nothing for a frame that is no line */
-function parsed(json) {
-  try {
-    const line = JSON.parse(json);
-    return typeof line?.message === "string" ? [line] : [];
-  } catch {
-    return [];
-  }
 }
