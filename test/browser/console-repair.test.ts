@@ -1,0 +1,143 @@
+// What a person does in the console after something broke: messages sent again, changed or not, and many runs at a time.
+
+import assert from "node:assert/strict";
+import { after, afterEach, before, describe, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import type { JsonObject } from "../../src/engine/json.ts";
+import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
+import { type Gates, makeGates } from "../support/gates.ts";
+import { call, createJob, ended, happens, startRun, walk } from "../support/gateway-api.ts";
+import { graph, module, router, sensor } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
+import type { Program } from "../support/program.ts";
+
+let program: Program;
+let browser: Browser;
+let gates: Gates;
+
+if (noChromium === false) {
+  before(async () => {
+    [program, browser, gates] = await Promise.all([startGatewayHere(), launchChromium(), makeGates()]);
+  });
+  // Pages that a failed test leaves open would go on asking.
+  afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
+  after(async () => {
+    await browser?.close();
+    await program?.stop();
+    await gates?.remove();
+  });
+}
+
+async function namedJob(name: string, manifest: JsonObject, files?: Parameters<typeof createJob>[3]) {
+  const jobId = await createJob(program, manifest, {}, files);
+  await call(program, "PATCH", `/jobs/${jobId}`, { name }, { "if-match": "*" });
+  return jobId;
+}
+
+/** Opens the list of a job's runs, and clicks through to a view of the run. */
+async function openRun(jobId: string, name: string, view?: string) {
+  const opened = await openPage(browser, `${program.url}/console/runs?job=${jobId}`);
+  await opened.page.getByRole("link", { name, exact: true }).first().click();
+  const views = opened.page.getByRole("navigation", { name: "Views of the run" });
+  if (view !== undefined) await views.getByRole("link", { name: view, exact: true }).click();
+  return opened;
+}
+
+/** What is open now is accessible and fits, in light, in dark and on a phone. */
+async function assertAccessible(page: Page): Promise<void> {
+  const wide = page.viewportSize() ?? { width: 1280, height: 900 };
+  for (const { colorScheme, width } of [
+    { colorScheme: "light", width: wide.width },
+    { colorScheme: "dark", width: wide.width },
+    { colorScheme: "light", width: 360 },
+  ] as const) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ ...wide, width });
+    assert.deepEqual(await accessibilityProblems(page), [], `${colorScheme}, ${width} px`);
+    const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+    assert.ok(Number(overflow) <= 0, `${overflow} px too wide at ${width} px`);
+  }
+  await page.setViewportSize(wide);
+}
+
+/** A run whose worker gives up what does not say `ok`, and which a sensor holds open. @returns its job and run */
+async function particular(name: string, count: number) {
+  const nodes = [router("in"), sensor("hold"), module("worker", { module: "check.mjs" })];
+  const more = { entrypoints: ["in", "hold"], policies: { failure_policy: "continue" } };
+  const jobId = await namedJob(name, graph("particular", nodes, [["in", "worker"]], more), {
+    "payloads/check.mjs":
+      "export async function handle({ body }) {\n  if (body.ok !== true) throw new Error('not ok');\n}\n",
+  });
+  const bodies = Array.from({ length: count }, (_, n) => ({ n }));
+  const runId = await startRun(program, jobId, { inputs: { $entrypoints: { in: bodies, hold: [{}] } } });
+  let seen = 0;
+  await happens(program, runId, ({ type }) => type === "message_dead_lettered" && ++seen === count);
+  return { jobId, runId };
+}
+
+describe("dead letters in the console", { skip: noChromium }, () => {
+  test("are sent again with another body, which others are compared with, and all at once", async () => {
+    const { jobId, runId } = await particular("Particular", 3);
+    const { page, complaints } = await openRun(jobId, "Particular", "Dead letters");
+    const cards = page.getByRole("region", { name: /^Message dl_/ });
+    await cards.nth(2).waitFor();
+    await cards.first().getByRole("button", { name: "Change and send" }).click();
+    const dialog = page.getByRole("dialog");
+    const send = dialog.getByRole("button", { name: "Send the changed message" });
+    const field = dialog.getByLabel("Body, as JSON");
+    assert.deepEqual(JSON.parse(await field.inputValue()), { n: 2 });
+    assert.equal(await send.isDisabled(), true, "nothing has changed");
+    await field.fill('{"n": 2, "ok"');
+    await dialog.getByText("This is no JSON yet").waitFor();
+    assert.equal(await send.isDisabled(), true, "it is no JSON");
+    await field.fill('{"n": 2, "ok": true}');
+    await dialog.getByRole("row", { name: "/ok nothing true" }).waitFor();
+    await assertAccessible(page);
+    await send.click();
+    await dialog.waitFor({ state: "detached" });
+    await cards.first().getByText("Changed by").waitFor();
+
+    await cards.nth(1).getByText("Its body").click();
+    await cards.nth(1).getByText("Compared with the last one that was taken").waitFor();
+    await cards.nth(1).getByRole("row", { name: "/ok true nothing" }).waitFor();
+    await cards.first().getByText("Its body").click();
+    await cards.first().getByRole("row", { name: "/ok nothing true" }).waitFor();
+    await assertAccessible(page);
+
+    await page.getByRole("button", { name: "Send all again" }).click();
+    await dialog.getByText("2 open messages").waitFor();
+    await dialog.getByRole("button", { name: "Send 2 messages again" }).click();
+    await dialog.getByText("2 of 2 were sent again.").waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    const letters = await walk(program, `/runs/${runId}/dead-letters?status=retried`);
+    assert.deepEqual(
+      letters.map(({ change }) => change),
+      [{ principal: "anonymous", body: { n: 2, ok: true } }, null, null],
+    );
+    assert.deepEqual(complaints, []);
+    await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
+  });
+
+  test("say which of many could not be sent again, and why", async () => {
+    const { runId } = await particular("Over", 2);
+    const { page, complaints } = await openPage(browser, `${program.url}/console`);
+    await page.getByRole("link", { name: "Dead letters", exact: true }).first().click();
+    await page.getByLabel("Reason").selectOption("processing_failed");
+    await page
+      .getByRole("region", { name: /^Message dl_/ })
+      .nth(1)
+      .waitFor();
+    await page.goto(`${program.url}/console/dead-letters?reason=processing_failed&run=${runId}`);
+    await page.getByRole("button", { name: "Send all again" }).click();
+    const dialog = page.getByRole("dialog");
+    const press = dialog.getByRole("button", { name: "Send 2 messages again" });
+    await press.waitFor();
+    await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
+    await ended(program, runId);
+    await press.click();
+    await dialog.getByText("0 of 2 were sent again.").waitFor();
+    await dialog.getByRole("listitem").filter({ hasText: "cancelled, which is final" }).nth(1).waitFor();
+    await assertAccessible(page);
+    assert.deepEqual(complaints, []);
+  });
+});
