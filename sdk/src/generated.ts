@@ -1000,6 +1000,29 @@ export type FailDeployment = {
   readonly rollback?: boolean | undefined;
 };
 
+export type GridAgent = {
+  readonly agent_id: string;
+
+  readonly agent_type: string;
+
+  readonly role: string | null;
+
+  /** One for each of runs, in their order; null where that run's graph has no such agent. */
+  readonly states: readonly (
+    | "pending"
+    | "ready"
+    | "running"
+    | "waiting"
+    | "paused"
+    | "done"
+    | "failed"
+    | "cancelled"
+    | "skipped"
+    | "not_reached"
+    | null
+  )[];
+};
+
 /** Whether the gateway lives, and how it is set up. */
 export type Health = {
   /** degraded: nothing new is accepted at the moment. */
@@ -1265,6 +1288,17 @@ export type JobDetail = {
   readonly trace_id: string | null;
 
   readonly observability_summary: ObservabilitySummary | null;
+};
+
+/** A page of a job's agents, in the order of its graph, with what they are in its newest runs. */
+export type JobGrid = {
+  readonly items: readonly GridAgent[];
+
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
+  readonly next_page_token: string | null;
+
+  /** Newest first; the same ones on all pages of a walk. */
+  readonly runs: readonly RunSummary[];
 };
 
 /** A page of jobs, newest first. */
@@ -3793,6 +3827,40 @@ export interface Operations {
   };
 
   /**
+   * See what agents were in a job's newest runs (GET /api/v1/jobs/{job_id}/grid)
+   *
+   * Agents by runs. A page costs one read of the rows it shows, however long the histories are. Rows are
+   * the agents of the job's graph as it is now: none while the job waits for its blueprint.
+   */
+  readonly getJobGrid: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+      readonly query?:
+        | {
+            /** How many of the newest runs. */
+            readonly runs?: number | undefined;
+
+            /** Only agents with this text in their id or role, whatever its case. */
+            readonly q?: string | undefined;
+
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: JobGrid;
+  };
+
+  /**
    * Read metrics (GET /api/v1/metrics)
    *
    * JSON, unless the Accept header prefers text/plain or application/openmetrics-text, or
@@ -5599,6 +5667,13 @@ export const operations = {
     takesKey: false,
   },
   getJob: { method: "GET", path: "/api/v1/jobs/{job_id}", body: "none", answer: "json", takesKey: false },
+  getJobGrid: {
+    method: "GET",
+    path: "/api/v1/jobs/{job_id}/grid",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   getMetrics: { method: "GET", path: "/api/v1/metrics", body: "none", answer: "json", takesKey: false },
   getNode: { method: "GET", path: "/api/v1/nodes/{node_id}", body: "none", answer: "json", takesKey: false },
   getNodeDrain: {

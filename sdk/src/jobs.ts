@@ -8,6 +8,8 @@ import type {
   JobControl,
   JobDetail,
   JobEventsQuery,
+  JobGrid,
+  JobGridQuery,
   JobPatch,
   JobRunsQuery,
   JobsQuery,
@@ -102,6 +104,11 @@ export class JobsResource {
   /** The events of its latest run, or of the one that the query names; oldest first. */
   events(jobId: string, query: JobEventsQuery = {}, options: CallOptions = {}): Pages<RunEvent> {
     return pagesOf(this.#transport, "listJobEvents", { path: { job_id: jobId }, query }, options);
+  }
+
+  /** What its agents are in its newest runs: a page of agents, `query.page_token` for the next one. */
+  grid(jobId: string, query: JobGridQuery = {}, options: CallOptions = {}): Promise<JobGrid> {
+    return this.#transport.value("getJobGrid", { path: { job_id: jobId }, query }, options);
   }
 
   /** How far its latest run has come, or the one that `run_id` names. */

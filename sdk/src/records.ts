@@ -21,9 +21,11 @@ export type NewJob = BodyOf<"createJob">;
 export type JobPatch = BodyOf<"updateJob">;
 export type JobsQuery = QueryOf<"listJobs">;
 export type JobEventsQuery = QueryOf<"listJobEvents">;
+export type JobGridQuery = QueryOf<"getJobGrid">;
 export type JobRunsQuery = QueryOf<"listJobRuns">;
 export type DeadLettersQuery = QueryOf<"listJobDeadLetters">;
 export type DeadLetter = ItemOf<"listJobDeadLetters">;
+export type JobGrid = AnswerOf<"getJobGrid">;
 export type WorkflowProgress = AnswerOf<"getWorkflowProgress">;
 /** What pausing, resuming or cancelling a job did to its runs. */
 export type JobControl = AnswerOf<"cancelJob">;

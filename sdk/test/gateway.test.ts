@@ -197,6 +197,8 @@ describe("runs", () => {
     assert.match(logs.map(({ message }) => message).join("\n"), /working on/);
     assert.ok((await Array.fromAsync(client.runs.timeline(run_id))).length > 0);
     assert.equal((await client.jobs.workflowProgress(job_id)).progress.percent, 100);
+    const grid = await client.jobs.grid(job_id, { runs: 1 });
+    assert.deepEqual([grid.runs[0]?.run_id, grid.items[0]?.states], [run_id, ["done"]]);
     assert.deepEqual(await Array.fromAsync(client.jobs.deadLetters(job_id)), []);
     assert.deepEqual(
       (await Array.fromAsync(client.jobs.runs(job_id))).map((one) => one.run_id),

@@ -135,6 +135,15 @@ export interface RunSummary {
   readonly updatedAtMs: number;
 }
 
+/** A run as a column of its job's grid. */
+export interface GridRun extends RunSummary {
+  readonly runtimeJobId: string;
+  /** Of the package whose graph its agents are numbered by; null until the runtime has it. */
+  readonly bundleFingerprint: string | null;
+  /** How its agents ended; null before that. */
+  readonly agentEnds: AgentEnds | null;
+}
+
 /** A run that has not ended, as those see it who bring it to another state: nothing of it is large. */
 export interface OpenRun {
   readonly runId: string;
@@ -237,6 +246,8 @@ export interface GatewayRecords extends ScheduleRecords {
   }): Promise<readonly RunRecord[]>;
   /** The newest runs of a job, newest first. */
   recentRuns(jobId: string, limit: number): Promise<readonly RunSummary[]>;
+  /** The same up to the run `newest`, it included; null: up to the newest of all. */
+  gridRuns(jobId: string, limit: number, newest: string | null): Promise<readonly GridRun[]>;
   latestRun(jobId: string): Promise<RunRecord | null>;
   /** How long the newest completed runs of a job took, from their start to their end, in ms; at most `limit`. */
   completedDurations(jobId: string, limit: number): Promise<readonly number[]>;

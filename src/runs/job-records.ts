@@ -2,7 +2,7 @@
 //
 // Heavy parts stay JSON text (names end in Json): they were written as JSON and are answered as JSON.
 
-import type { AgentRecord, JobStatus, TaskRecord } from "../engine/journal.ts";
+import type { AgentRecord, AgentStatus, JobStatus, TaskRecord } from "../engine/journal.ts";
 import type { Priority } from "../engine/share.ts";
 import type { EndedJob } from "../engine/submission.ts";
 import type { Tally } from "../engine/tally.ts";
@@ -128,6 +128,11 @@ export interface JobRecords {
   agents(jobId: string, fromIndex: number, toIndex: number): Promise<readonly AgentRecord[]>;
   /** The same without what takes the most memory. */
   standings(jobId: string, fromIndex: number, toIndex: number): Promise<readonly AgentStanding[]>;
+  /** Of several jobs that are not brief, what some of their agents are, in no order: those that something has come to. One query. */
+  agentStates(
+    jobIds: readonly string[],
+    indices: readonly number[],
+  ): Promise<readonly { readonly jobId: string; readonly index: number; readonly status: AgentStatus }[]>;
   /** The job's result as JSON; null while it has none, and for a job that is not there. */
   result(jobId: string): Promise<string | null>;
   /** Events behind `afterSeq` in order, a bounded page; empty at the end of what is committed. */

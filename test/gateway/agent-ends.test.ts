@@ -32,6 +32,16 @@ after(() => program.stop());
 
 const progressOf = (jobId: string) => call(program, "GET", `/jobs/${jobId}/workflow-progress`);
 
+interface Grid {
+  readonly items: readonly { readonly agent_id: string; readonly states: readonly string[] }[];
+  readonly runs: readonly JsonObject[];
+  readonly next_page_token: string | null;
+}
+
+const gridOf = async (jobId: string, query = "") =>
+  (await call(program, "GET", `/jobs/${jobId}/grid${query}`)) as never as Grid;
+const statesOf = ({ agent_id, states }: Grid["items"][number]) => [agent_id, ...states];
+
 test("a run that is cancelled early counts as done what ended well, and nothing else", async () => {
   const ids = Array.from({ length: 30 }, (_, i) => `n${i}`);
   const nodes = ids.map((id) => executor(id, ["sleep", id === "n0" ? "0" : "600"]));
@@ -48,6 +58,58 @@ test("a run that is cancelled early counts as done what ended well, and nothing 
   const listed = await walk(program, "/runs");
   const found = listed.find((one) => one.run_id === runId)?.progress as JsonObject;
   assert.deepEqual(found, progress);
+  const grid = await gridOf(jobId, "?page_size=2");
+  assert.deepEqual(grid.runs[0], { ...grid.runs[0], run_id: runId, status: "cancelled" });
+  assert.deepEqual(grid.items.map(statesOf), [
+    ["n0", "done"],
+    ["n1", "cancelled"],
+  ]);
+});
+
+test("the grid has what each agent was in the newest runs, page by page of the same runs", async () => {
+  const jobId = await createJob(
+    program,
+    graph(
+      "grid",
+      [router("in"), executor("Build", "exit 3"), router("after")],
+      [
+        ["in", "Build"],
+        ["Build", "after"],
+      ],
+    ),
+  );
+  assert.deepEqual(await gridOf(jobId), {
+    items: ["in", "Build", "after"].map((agent_id) => ({
+      agent_id,
+      agent_type: agent_id === "Build" ? "executor" : "router",
+      role: null,
+      states: [],
+    })),
+    next_page_token: null,
+    runs: [],
+  });
+  const first = await startRun(program, jobId);
+  await ended(program, first);
+  const second = await startRun(program, jobId);
+  await ended(program, second);
+  const page = await gridOf(jobId, "?page_size=2");
+  assert.deepEqual(
+    page.runs.map(({ run_id }) => run_id),
+    [second, first],
+  );
+  assert.deepEqual(page.items.map(statesOf), [
+    ["in", "done", "done"],
+    ["Build", "failed", "failed"],
+  ]);
+  // A run that begins meanwhile is on no page of this walk.
+  await ended(program, await startRun(program, jobId));
+  const rest = await gridOf(jobId, `?page_size=2&page_token=${page.next_page_token}`);
+  assert.deepEqual(
+    [rest.runs, rest.items.map(statesOf), rest.next_page_token],
+    [page.runs, [["after", "skipped", "skipped"]], null],
+  );
+  const found = await gridOf(jobId, "?q=bUIL&runs=1");
+  assert.deepEqual(found.items.map(statesOf), [["Build", "failed"]]);
 });
 
 test("a graph that stops short says which agents nothing reached and which output is missing", async () => {

@@ -163,7 +163,12 @@ describe("bodies", () => {
     const lists = ["/jobs", "/runs", "/bundles", "/nodes", `/jobs/${jobId}/runs`, `/jobs/${jobId}/events`];
     for (const part of ["events", "logs", "timeline", "artifacts", "outputs"])
       lists.push(`/runs/${run.run_id}/${part}`);
-    for (const list of [...lists, `/jobs/${jobId}/dead-letters`, `/jobs/${jobId}/workflow-progress`]) {
+    for (const list of [
+      ...lists,
+      `/jobs/${jobId}/dead-letters`,
+      `/jobs/${jobId}/grid`,
+      `/jobs/${jobId}/workflow-progress`,
+    ]) {
       const answer = await ask(program, "GET", `${list}?nobody=1`);
       assertProblem(answer, 400, "invalid_parameter");
       assert.deepEqual(pathsOf(answer), ["nobody"], list);

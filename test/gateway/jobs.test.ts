@@ -149,7 +149,7 @@ describe("GET /jobs/{job_id}", () => {
   });
 
   test("a job that is not there: 404 job_not_found, on every route below it", async () => {
-    for (const path of ["", "/runs", "/events", "/dead-letters", "/workflow-progress"]) {
+    for (const path of ["", "/runs", "/events", "/dead-letters", "/workflow-progress", "/grid"]) {
       assertProblem(await get("job_none", path), 404, "job_not_found");
     }
     for (const path of ["runs", "pause", "resume", "cancel"]) {

@@ -128,7 +128,7 @@ test("a session from the upload to the outputs, with every mistake on the way, i
   await judged("GET", file, { headers: { range: "bytes=99-" } });
   await judged("GET", file, { headers: { "if-none-match": whole.headers.get("etag") ?? "" } });
 
-  for (const path of ["", "?view=full", "/events", "/dead-letters", "/workflow-progress", "/runs"]) {
+  for (const path of ["", "?view=full", "/events", "/dead-letters", "/workflow-progress", "/runs", "/grid"]) {
     await judged("GET", jobPath + path);
   }
   await judged("GET", `/runs?job_id=${created.body.job_id}&status=completed,failed&q=session`);

@@ -158,7 +158,7 @@ async function session(jobId: string): Promise<void> {
   await say("PATCH", `/api/v1/runs/${started.body.run_id}`, { body: { desired_state: "paused" } });
   for (const action of ["pause", "resume", "cancel"]) await say("POST", `${job}/${action}`);
   await ended(program, String(started.body.run_id));
-  for (const path of ["", "?view=full", "/events", "/dead-letters", "/workflow-progress"])
+  for (const path of ["", "?view=full", "/events", "/dead-letters", "/workflow-progress", "/grid"])
     await say("GET", job + path);
   const listed = await say("GET", `${job}/runs`);
   await say("GET", `/api/v1/runs?job_id=${jobId}&page_size=1`);

@@ -11,6 +11,7 @@ const originPolicy = ["src/http/core/origin-policy.test.ts"];
 const fileAnswer = ["src/http/core/file-answer.test.ts"];
 
 const deadLetters = ["test/integration/gateway-dead-letters.test.ts"];
+const agentEnds = ["test/gateway/agent-ends.test.ts"];
 const listStreams = ["src/http/core/list-streams.test.ts"];
 
 export const httpMutations: readonly Mutation[] = [
@@ -41,6 +42,20 @@ export const httpMutations: readonly Mutation[] = [
     search: "this.#queue.giveBack(notes);",
     replacement: "",
     tests: listStreams,
+  },
+  {
+    fault: "a later page of a job's grid is of other runs than the first",
+    file: "src/http/resources/job-grid.ts",
+    search: "after === null ? null : String(after[1])",
+    replacement: "null",
+    tests: agentEnds,
+  },
+  {
+    fault: "an agent that a run never came to is still shown as pending when the run has ended",
+    file: "src/http/resources/job-grid.ts",
+    search: "states[column] = nodeState(own, run,",
+    replacement: 'states[column] = nodeState(own, { ...run, status: "running" },',
+    tests: agentEnds,
   },
   {
     fault: "a note that could not be used takes the place of a newer one",

@@ -12,6 +12,7 @@ import * as doctor from "../resources/doctor.ts";
 import * as events from "../resources/events.ts";
 import type { RunParts } from "../resources/find-run.ts";
 import * as humanRequests from "../resources/human-requests.ts";
+import * as jobGrid from "../resources/job-grid.ts";
 import * as jobs from "../resources/jobs.ts";
 import * as listStream from "../resources/list-stream.ts";
 import * as logs from "../resources/logs.ts";
@@ -48,6 +49,7 @@ const resources = [
   blueprintActions,
   operations,
   jobs,
+  jobGrid,
   workflowProgress,
   runs,
   runStarts,

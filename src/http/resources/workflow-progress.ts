@@ -46,7 +46,7 @@ const states = [
   "not_reached",
 ];
 
-const StepState = Type.OneOf(
+export const StepState = Type.OneOf(
   states,
   "pending: nothing has come to it. ready: it has worked and may get more. waiting: for slots, a retry or something outside. skipped: the run ended before anything came to it. not_reached: the run was completed, and no message ever reached it.",
 );

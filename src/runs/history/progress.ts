@@ -158,17 +158,27 @@ export async function workflowProgress(source: ProgressSource): Promise<{
   };
 }
 
-/** The agent's own status, seen with its run's. */
-function stateOf(
+const stateOf = (
   { status, ends, agentEnds }: ProgressSource,
   { nodeId }: ProgressNode,
   record: AgentStanding | undefined,
+): NodeState =>
+  nodeState(record?.status ?? "pending", { status, agentEnds }, () => ends.get(nodeId)?.isCutOff ?? false);
+
+/**
+ * An agent's own status, seen with its run's.
+ *
+ * @param isCutOff asked of a run that has ended: whether the end has cut off what the agent was at
+ */
+export function nodeState(
+  own: AgentStatus,
+  { status, agentEnds }: Pick<ProgressSource, "status" | "agentEnds">,
+  isCutOff: () => boolean,
 ): NodeState {
-  const own = record?.status ?? "pending";
   if (own === "failed" || own === "done" || own === "cancelled") return own;
   if (isTerminal(status)) {
     if (own === "pending") return unbegun(agentEnds);
-    return ends.get(nodeId)?.isCutOff ? "cancelled" : "done";
+    return isCutOff() ? "cancelled" : "done";
   }
   return status === "paused" && own !== "running" && own !== "pending" ? "paused" : own;
 }

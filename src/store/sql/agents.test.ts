@@ -37,6 +37,25 @@ function contract(test: ContractTest<OpenDatabase>) {
     assert.deepEqual(await records.standings(jobId, 3, 7), []);
   });
 
+  test("what some agents of several jobs are is read at once", async (open) => {
+    const records = sqlJobRecords(open.database);
+    const [one, other] = ["agents-3", "agents-4"];
+    const done = agent(2, { status: "done" });
+    await open.journal.commit([changes({ jobId: one, agents: [agent(0, {}), done, agent(3, {})] })]);
+    await open.journal.commit([changes({ jobId: other, agents: [agent(3, { status: "failed" })] })]);
+    await open.journal.commit([changes({ jobId: "agents-5", agents: [done] })]);
+    const found = await records.agentStates([one, other, "nobody"], [2, 3]);
+    assert.deepEqual(
+      found.toSorted((a, b) => (a.jobId + a.index < b.jobId + b.index ? -1 : 1)),
+      [
+        { jobId: one, index: 2, status: "done" },
+        { jobId: one, index: 3, status: "ready" },
+        { jobId: other, index: 3, status: "failed" },
+      ],
+    );
+    assert.deepEqual(await records.agentStates([], []), []);
+  });
+
   test("a job's manifest is the text that was kept, and a job that is not there has none", async (open) => {
     const records = sqlJobRecords(open.database);
     await open.journal.commit([changes({ jobId: "agents-2" })]);

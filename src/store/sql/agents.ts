@@ -4,7 +4,7 @@ import type { AgentRecord, AgentStatus } from "../../engine/journal.ts";
 import type { AgentStanding, JobRecords } from "../../runs/job-records.ts";
 import { columnsOf, flag, json, type Stored } from "./columns.ts";
 import type { Database } from "./database.ts";
-import { type Db, type Query, query } from "./query.ts";
+import { type Db, listed, type Query, query } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
 export const agents = columnsOf<Schema["agents"], AgentRecord>({
@@ -68,6 +68,16 @@ const standings = query(
   }),
 );
 
+const states = query(
+  (db, jobIdsJson: string, indicesJson: string) =>
+    db
+      .selectFrom("agents")
+      .select(["job_id", "agent_index", "status"])
+      .where("job_id", "in", listed<string>(db, jobIdsJson, "text"))
+      .where("agent_index", "in", listed<number>(db, indicesJson, "bigint")),
+  (row) => ({ jobId: row.job_id, index: row.agent_index, status: row.status as AgentStatus }),
+);
+
 export function agentReads(database: Database) {
   const briefOr = async <Agent extends AgentStanding>(
     of: Query<[jobId: string, fromIndex: number, toIndex: number], Agent>,
@@ -82,5 +92,6 @@ export function agentReads(database: Database) {
   return {
     agents: (...asked) => briefOr(whole, ...asked),
     standings: (...asked) => briefOr(standings, ...asked),
+    agentStates: (jobIds, indices) => states.all(database, JSON.stringify(jobIds), JSON.stringify(indices)),
   } satisfies Partial<JobRecords>;
 }

@@ -68,6 +68,14 @@ function filtersContract(test: ContractTest): void {
         ["run_0004", "pending"],
       ],
     );
+    const grid = await records.gridRuns("job_0001", 2, "run_0005");
+    assert.deepEqual(
+      grid.map((one) => [one.runId, one.runtimeJobId, one.status]),
+      [
+        ["run_0004", "g-0004", "pending"],
+        ["run_0002", "g-0002", "completed"],
+      ],
+    );
   });
 }
 

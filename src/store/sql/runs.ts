@@ -10,6 +10,7 @@ import type { AgentEnds } from "../../engine/tally.ts";
 import {
   type GatewayRecords,
   type GatewayWrites,
+  type GridRun,
   type NewRun,
   type OpenRun,
   openLettersMax,
@@ -21,7 +22,16 @@ import {
 import { columnsOf, flag } from "./columns.ts";
 import type { Database } from "./database.ts";
 import { tallyOf } from "./jobs.ts";
-import { atMost, command, type Db, definitionOfRun, insertion, listed, query } from "./query.ts";
+import {
+  atMost,
+  BEHIND_ALL_IDS,
+  command,
+  type Db,
+  definitionOfRun,
+  insertion,
+  listed,
+  query,
+} from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
 const triggerColumns = columnsOf<Schema["runs"], RunTrigger>({ kind: "trigger_kind", id: "trigger_id" });
@@ -197,7 +207,10 @@ export function toRun(row: RunRow): RunRecord {
   };
 }
 
-function endsOf(row: RunRow, launched: boolean): AgentEnds | null {
+function endsOf(
+  row: Pick<RunRow, "finished_at" | "agents_total" | "tally_json">,
+  launched: boolean,
+): AgentEnds | null {
   if (row.finished_at === null) return null;
   const { agents_total: total } = row;
   if (!launched) return { done: 0, failed: 0, cancelled: 0, skipped: total, not_reached: 0 };
@@ -242,22 +255,37 @@ const latestOfJob = query(
   toRun,
 );
 
-const newestOfJob = query(
-  (db, jobId: string, limit: number) =>
-    db
-      .selectFrom("runs as r")
-      .leftJoin("jobs as j", "j.job_id", "r.runtime_job_id")
-      .select([...summaryColumns.names, ...triggerColumns.names].map((name) => `r.${name}` as const))
-      .select("r.updated_at")
-      .select("j.updated_at as job_updated_at")
-      .where("r.job_id", "=", jobId)
-      .where(({ exists }) => exists(definitionOfRun(db)))
-      .orderBy("r.run_id", "desc")
-      .limit(atMost(limit)),
-  (row): RunSummary => ({
-    ...summaryColumns.toRecord(row),
-    trigger: triggerColumns.toRecord(row),
-    updatedAtMs: Math.max(row.updated_at, row.job_updated_at ?? 0),
+const summariesOfJob = (db: Db, jobId: string, limit: number) =>
+  db
+    .selectFrom("runs as r")
+    .leftJoin("jobs as j", "j.job_id", "r.runtime_job_id")
+    .select([...summaryColumns.names, ...triggerColumns.names].map((name) => `r.${name}` as const))
+    .select("r.updated_at")
+    .select("j.updated_at as job_updated_at")
+    .where("r.job_id", "=", jobId)
+    .where(({ exists }) => exists(definitionOfRun(db)))
+    .orderBy("r.run_id", "desc")
+    .limit(atMost(limit));
+
+const toSummary = (row: InferResult<ReturnType<typeof summariesOfJob>>[number]): RunSummary => ({
+  ...summaryColumns.toRecord(row),
+  trigger: triggerColumns.toRecord(row),
+  updatedAtMs: Math.max(row.updated_at, row.job_updated_at ?? 0),
+});
+
+const newestOfJob = query(summariesOfJob, toSummary);
+
+const gridOfJob = query(
+  (db, jobId: string, limit: number, newest: string) =>
+    summariesOfJob(db, jobId, limit)
+      .select(["r.runtime_job_id", "r.launched", "r.agents_total"])
+      .select(["j.bundle_fingerprint", "j.tally_json"])
+      .where("r.run_id", "<=", newest),
+  (row): GridRun => ({
+    ...toSummary(row),
+    runtimeJobId: row.runtime_job_id,
+    bundleFingerprint: row.bundle_fingerprint,
+    agentEnds: endsOf(row, row.launched === 1),
   }),
 );
 
@@ -396,6 +424,7 @@ export function runReads(database: Database) {
       return briefByIds.all(database, JSON.stringify([...runIds, ...ofJobs]));
     },
     recentRuns: (jobId, limit) => newestOfJob.all(database, jobId, limit),
+    gridRuns: (jobId, limit, newest) => gridOfJob.all(database, jobId, limit, newest ?? BEHIND_ALL_IDS),
     latestRun: (jobId) => latestOfJob.first(database, jobId),
     completedDurations: (jobId, limit) => completedDurations.all(database, jobId, limit),
     openRun: (runId) => openRun.first(database, runId),

@@ -1,18 +1,19 @@
 // @ts-check
-// One job: its definition, its last runs, and a start of a run.
+// One job: its definition, its agents in its last runs, and a start of a run.
 
 import { html } from "../html.js";
 import { useResource } from "../parts/list.js";
-import { Facts, Json, Pill, Problem, shown } from "../parts/pieces.js";
+import { Facts, Json, Problem, shown } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
 import { StartForm } from "../parts/start-form.js";
-import { Elapsed, Time } from "../parts/time.js";
+import { Time } from "../parts/time.js";
 import { to } from "../router.js";
+import { Grid } from "./job-grid.js";
 
 /** @param {{ id: string }} properties */
 export function Page({ id }) {
   const path = `/jobs/${encodeURIComponent(id)}`;
-  const { value: job, error, again } = useResource(`${path}?view=full`, ["runs"]);
+  const { value: job, error, again } = useResource(path, ["runs"]);
   const blueprintId = job?.source.blueprint_id;
   const blueprint = useResource(
     blueprintId === undefined ? null : `/blueprints/${encodeURIComponent(blueprintId)}`,
@@ -33,18 +34,7 @@ export function Page({ id }) {
       ]} />
       <details><summary>Its configuration</summary><${Json} value=${job.resolved_configuration} label="Configuration of the job" /></details>
     </section>
-    ${
-      job.recent_runs?.length > 0 &&
-      html`<section class="card rows" aria-labelledby="recent-heading"><h2 id="recent-heading">Last runs</h2><table>
-        <thead><tr><th scope="col">Run</th><th scope="col">Status</th><th scope="col">Created</th><th scope="col">Duration</th></tr></thead>
-        <tbody>${job.recent_runs.map(
-          (
-            /** @type {any} */ run,
-          ) => html`<tr key=${run.run_id}><th scope="row"><a data-row href=${to(["runs", run.run_id])}><code>${run.run_id}</code></a></th>
-            <td><${Pill} state=${run.status} /></td><td class="tight" data-name="Created"><${Time} at=${run.created_at} /></td>
-            <td class="tight" data-name="Duration"><${Elapsed} from=${run.started_at} to=${run.finished_at} /></td></tr>`,
-        )}</tbody></table></section>`
-    }
+    <${Grid} jobId=${id} />
     ${
       isReady &&
       html`<${StartForm} start=${`${path}/runs`} inputSchema=${blueprint.value?.input_schema} configSchema=${blueprintId === undefined ? undefined : (blueprint.value?.config_schema ?? null)}

@@ -1,0 +1,126 @@
+// The console's pages of jobs and blueprints in a real browser, of real runs of the real program.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { Browser, Page } from "playwright-core";
+import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
+import { type Gates, makeGates } from "../support/gates.ts";
+import { call, createJob, ended, startRun } from "../support/gateway-api.ts";
+import { executor, graph, router } from "../support/graphs.ts";
+import { startGatewayHere } from "../support/in-process.ts";
+import { sized } from "../support/long.ts";
+import type { Program } from "../support/program.ts";
+
+const views = {
+  light: { colorScheme: "light", viewport: { width: 1280, height: 900 } },
+  dark: { colorScheme: "dark", viewport: { width: 1280, height: 900 } },
+  narrow: { colorScheme: "light", viewport: { width: 360, height: 780 } },
+} as const;
+
+let program: Program;
+let browser: Browser;
+let gates: Gates;
+
+if (noChromium === false) {
+  before(async () => {
+    [program, browser, gates] = await Promise.all([startGatewayHere(), launchChromium(), makeGates()]);
+  });
+  after(async () => {
+    await browser?.close();
+    await program?.stop();
+    await gates?.remove();
+  });
+}
+
+async function namedJob(name: string, manifest: Parameters<typeof createJob>[1]): Promise<string> {
+  const jobId = await createJob(program, manifest);
+  await call(program, "PATCH", `/jobs/${jobId}`, { name }, { "if-match": "*" });
+  return jobId;
+}
+
+/** Opens the console and goes from a list to one of its rows. */
+async function opened(list: "Jobs" | "Blueprints", name: string) {
+  const watched = await openPage(browser, `${program.url}/console`);
+  await watched.page.getByRole("link", { name: list, exact: true }).click();
+  await watched.page.getByRole("link", { name, exact: true }).click();
+  await watched.page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
+  return watched;
+}
+
+/** As it is now: nothing wrong for axe, nor too wide, in light, in dark and on a phone. */
+async function assertAccessible(page: Page): Promise<void> {
+  for (const [name, { viewport, colorScheme }] of Object.entries(views)) {
+    await page.setViewportSize(viewport);
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    assert.deepEqual(await accessibilityProblems(page), [], name);
+    const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+    assert.ok(Number(overflow) <= 0, `${name} is ${overflow} px too wide`);
+  }
+  await page.setViewportSize(views.light.viewport);
+  await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
+}
+
+describe("the console's pages of jobs and blueprints", { skip: noChromium }, () => {
+  test("a job's grid tells what agents were in its runs, live, leads to them, and walks by keys", async () => {
+    const gate = gates.pipe("grid");
+    const jobId = await namedJob(
+      "Nightly",
+      graph("nightly", [router("in"), executor("Build", `cat ${gate}; exit 3`)], [["in", "Build"]]),
+    );
+    const first = await startRun(program, jobId);
+    const { page, complaints } = await opened("Jobs", "Nightly");
+    const row = page.getByRole("row", { name: /^Build/ });
+    await row.getByRole("cell", { name: "Running" }).waitFor();
+    await gates.open(gate);
+    await row.getByRole("cell", { name: "Failed" }).waitFor();
+    const second = await startRun(program, jobId);
+    await gates.open(gate);
+    await ended(program, second);
+    // The newest run first.
+    await page
+      .getByRole("columnheader", { name: /^Failed/ })
+      .nth(1)
+      .waitFor();
+    assert.deepEqual(await row.getByRole("cell").allInnerTexts(), ["Failed", "Failed"]);
+    await row.getByRole("link").nth(1).focus();
+    await page.keyboard.press("ArrowUp");
+    await page.keyboard.press("ArrowLeft");
+    assert.equal(await page.evaluate("document.activeElement.title"), "in: Done");
+    await assertAccessible(page);
+    await page.getByLabel("Agent contains").fill("uil");
+    await page.getByRole("row", { name: /^in/ }).waitFor({ state: "detached" });
+    await row.getByRole("link").nth(1).click();
+    await page.waitForURL(
+      (url) => url.pathname.endsWith(`/runs/${first}/events`) && url.search === "?agent=Build",
+    );
+    await page.goBack();
+    await page
+      .getByRole("columnheader", { name: /^Failed/ })
+      .nth(1)
+      .getByRole("link")
+      .click();
+    await page.waitForURL((url) => url.pathname.endsWith(`/runs/${first}`));
+    assert.deepEqual(complaints, []);
+    await page.context().close();
+  });
+
+  test("a thousand agents by many runs have few rows in the page, which come as one scrolls", async () => {
+    const loads = Array.from({ length: 999 }, (_, i) => router(`load-${i}`));
+    const edges = loads.map(({ node_id }) => ["in", String(node_id)] as const);
+    const jobId = await namedJob("Wide", graph("wide", [router("in"), ...loads], edges));
+    for (let i = 0; i < sized(2, 25); i++) await ended(program, await startRun(program, jobId));
+    const { page, complaints } = await opened("Jobs", "Wide");
+    await page.getByRole("row", { name: /^load-0 / }).waitFor();
+    const table = page.locator(".grid");
+    for (let i = 199; i < 999; i += 200) {
+      await table.evaluate((list) => list.scrollTo(0, list.scrollHeight));
+      await page.getByRole("row", { name: new RegExp(`^load-${i} `) }).waitFor();
+    }
+    await table.evaluate((list) => list.scrollTo(0, list.scrollHeight));
+    await page.getByRole("row", { name: /^load-998 / }).waitFor();
+    assert.equal(await table.getByRole("table").getAttribute("aria-rowcount"), "1001");
+    assert.ok((await table.getByRole("row").count()) < 100);
+    assert.deepEqual(complaints, []);
+    await page.context().close();
+  });
+});
