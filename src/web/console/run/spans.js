@@ -196,3 +196,31 @@ export function scaleOf(spans, firstMs, lastMs) {
   };
   return { at, msAt, folds, lengthMs };
 }
+
+/** What people count time in, in ms. */
+const STEPS_MS = [
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
+  ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * 1_000),
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * 60_000),
+  ...[1, 2, 6, 12, 24].map((hours) => hours * 3_600_000),
+];
+const DAY_MS = 86_400_000;
+
+/**
+ * Moments to write on a line of time: round ones since the origin, none within what is folded.
+ *
+ * @param {ReturnType<typeof scaleOf>} scale @param {{ fromMs: number, toMs: number, originMs: number, countMax: number }} line
+ * @returns {number[]} moments, countMax of them and one for each fold at most
+ */
+export function ticksOf({ folds, lengthMs }, { fromMs, toMs, originMs, countMax }) {
+  const leastMs = lengthMs / Math.max(1, countMax);
+  const stepMs = STEPS_MS.find((step) => step >= leastMs) ?? Math.ceil(leastMs / DAY_MS) * DAY_MS;
+  const ticks = [];
+  let beginMs = fromMs;
+  for (const fold of [...folds, { fromMs: toMs, toMs }]) {
+    const first = Math.ceil((beginMs - originMs) / stepMs);
+    for (let ms = originMs + first * stepMs; ms <= fold.fromMs; ms += stepMs) ticks.push(ms);
+    beginMs = fold.toMs;
+  }
+  return ticks;
+}

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-const { criticalPath, scaleOf, Spans } = await import(new URL("./spans.js", import.meta.url).href);
+const { criticalPath, scaleOf, Spans, ticksOf } = await import(new URL("./spans.js", import.meta.url).href);
 
 const at = (seconds: number) => new Date(1_700_000_000_000 + seconds * 1_000).toISOString();
 const told = (events: readonly [seconds: number, type: string, agent: string | null, payload?: object][]) => {
@@ -98,4 +98,21 @@ test("a place on a folded line leads back to its moment", () => {
     const ms = spans.firstMs + seconds * 1_000;
     assert.ok(Math.abs(scale.msAt(scale.at(ms)) - ms) <= 2, `${seconds} s`);
   }
+});
+
+test("moments on the line are round ones since the start, and none is in what is folded", () => {
+  const span = (fromMs: number, toMs: number) => ({ kind: "running", fromMs, toMs });
+  const ticks = (spans: readonly object[], toMs: number) =>
+    ticksOf(scaleOf(spans, 100, toMs), { fromMs: 100, toMs, originMs: 100, countMax: 6 }).map(
+      (ms: number) => ms - 100,
+    );
+  assert.deepEqual(ticks([span(100, 12_100)], 12_100), [0, 2_000, 4_000, 6_000, 8_000, 10_000, 12_000]);
+  const hour = 3_600_000;
+  const folded = ticks([span(100, 5_000), span(9 * hour, 9 * hour + 7_000)], 9 * hour + 7_000);
+  assert.ok(folded.length < 10, `${folded}`);
+  assert.ok(
+    folded.every((ms: number) => ms < 5_000 || ms > 8.9 * hour),
+    `${folded}`,
+  );
+  assert.ok(ticks([span(100, 40 * 24 * hour)], 40 * 24 * hour).every((ms: number) => ms % (24 * hour) === 0));
 });

@@ -3,6 +3,7 @@
 
 import { clean, duration, ends } from "../../dashboard/format.js";
 import { colourReader } from "./colours.js";
+import { ticksOf } from "./spans.js";
 
 /** @typedef {import("./spans.js").Span} Span */
 /** @typedef {{ id: string, name: string, members: string[], spans: Span[], isCritical: boolean, isGroup: boolean, isOpen: boolean }} Row */
@@ -13,6 +14,8 @@ const BAR_PX = 12;
 const NAME_SHARE = 0.2;
 const NAME_PX_MIN = 80;
 const HATCH_PX = 5;
+/** Between two moments that are written above the rows. */
+const TICK_PX = 90;
 
 const colours = {
   running: "--running",
@@ -27,10 +30,10 @@ export const namePx = (width) => Math.max(NAME_PX_MIN, width * NAME_SHARE);
 
 /**
  * @param {HTMLCanvasElement} canvas
- * @param {{ rows: readonly Row[], scale: ReturnType<typeof import("./spans.js").scaleOf>, fromMs: number, toMs: number, width: number, height: number, scrollTop: number, drag: readonly [number, number] | null }} view
- *   drag: from where to where on the canvas a reader marks a range
+ * @param {{ rows: readonly Row[], scale: ReturnType<typeof import("./spans.js").scaleOf>, originMs: number, fromMs: number, toMs: number, width: number, height: number, scrollTop: number, drag: readonly [number, number] | null }} view
+ *   originMs: from which moments are counted; drag: from where to where on the canvas a reader marks a range
  */
-export function draw(canvas, { rows, scale, fromMs, toMs, width, height, scrollTop, drag }) {
+export function draw(canvas, { rows, scale, originMs, fromMs, toMs, width, height, scrollTop, drag }) {
   const ratio = devicePixelRatio;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
@@ -44,6 +47,9 @@ export function draw(canvas, { rows, scale, fromMs, toMs, width, height, scrollT
   context.font = `12px ${getComputedStyle(canvas).fontFamily}`;
   context.textBaseline = "middle";
   const hatch = hatched(context, colour("--quiet"));
+  const ticks = ticksOf(scale, { fromMs, toMs, originMs, countMax: (width - left) / TICK_PX });
+  context.fillStyle = colour("--line");
+  for (const ms of ticks) context.fillRect(Math.round(x(ms)), HEAD_PX, 1, height - HEAD_PX);
 
   const first = Math.max(0, Math.floor(scrollTop / ROW_PX) - 1);
   const last = Math.min(rows.length, Math.ceil((scrollTop + height - HEAD_PX) / ROW_PX) + 1);
@@ -73,7 +79,7 @@ export function draw(canvas, { rows, scale, fromMs, toMs, width, height, scrollT
       );
     }
   }
-  head(context, { scale, x, width, height, colour });
+  head(context, { scale, ticks, originMs, x, width, height, colour });
   if (drag !== null) {
     context.globalAlpha = 0.2;
     context.fillStyle = colour("--accent");
@@ -100,10 +106,21 @@ function bar(context, kind, start, length, middle, colour, hatch) {
   if (kind === "failed") cross(context, start + length, middle, colour("--failed"));
 }
 
-/** Above the rows: the folded times. @param {CanvasRenderingContext2D} context @param {any} view */
-function head(context, { scale, x, width, height, colour }) {
+/** Above the rows: moments, and the folded times. @param {CanvasRenderingContext2D} context @param {any} view */
+function head(context, { scale, ticks, originMs, x, width, height, colour }) {
   context.fillStyle = colour("--card");
   context.fillRect(0, 0, width, HEAD_PX);
+  context.textAlign = "center";
+  context.fillStyle = colour("--muted");
+  const middles = scale.folds.map((/** @type {any} */ fold) => (x(fold.fromMs) + x(fold.toMs)) / 2);
+  let lastPx = Number.NEGATIVE_INFINITY;
+  for (const ms of ticks) {
+    const px = Math.min(width - 24, x(ms));
+    const isFree = (/** @type {number} */ other) => Math.abs(px - other) >= TICK_PX / 2;
+    if (!isFree(lastPx) || !middles.every(isFree)) continue;
+    context.fillText(ms === originMs ? "0" : `+${duration(ms - originMs)}`, px, HEAD_PX / 2);
+    lastPx = px;
+  }
   for (const { fromMs, toMs } of scale.folds) {
     context.fillStyle = colour("--line");
     context.globalAlpha = 0.6;

@@ -81,7 +81,17 @@ export function Tab({ source }) {
   );
   useEffect(() => {
     if (canvas.current === null || width === 0) return;
-    draw(canvas.current, { rows, scale, fromMs, toMs, width, height, scrollTop, drag });
+    draw(canvas.current, {
+      rows,
+      scale,
+      originMs: spans.firstMs,
+      fromMs,
+      toMs,
+      width,
+      height,
+      scrollTop,
+      drag,
+    });
   }, [rows, width, scrollTop, drag, since, until, height]);
 
   const pressed = (/** @type {PointerEvent} */ event) => {
