@@ -12,6 +12,7 @@ import {
   call,
   createJob,
   ended,
+  frames,
   happens,
   runtimeApiOf,
   startRun,
@@ -111,6 +112,35 @@ describe("each of two nodes", () => {
       ["a *", "b"],
     );
     assert.equal(err, "");
+  });
+
+  test("streams what changes at the other one: a run's start and end, and what it asks", async () => {
+    const question = { request_id: "go", prompt: "Go on?", allowed_decisions: ["yes"] };
+    const asks = `printf '%s\\n' '${JSON.stringify({ type: "human_input_requested", payload: question })}' > "$SVC_EVENT_STREAM"; until [ -s "$SVC_HUMAN_RESPONSES" ]; do sleep 0.1; done`;
+    const jobId = await createJob(a, graph("streamed", [executor("asks", asks)]));
+    const changes = frames(b, "/stream?topics=runs,human");
+    // From the reset on, nothing is missed.
+    const { value: first } = await changes.next();
+    assert.equal(first?.event, "reset");
+    const runId = await startRun(a, jobId);
+    const missing = new Set(["human pending", "human answered", "runs completed"]);
+    for await (const { data } of changes) {
+      const {
+        topic,
+        id,
+        changes: now,
+      } = data as never as {
+        readonly topic: string;
+        readonly id: string;
+        readonly changes: { readonly run_id?: string; readonly status: string };
+      };
+      if (id !== runId && now.run_id !== runId) continue;
+      missing.delete(`${topic} ${now.status}`);
+      if (topic === "human" && now.status === "pending")
+        await call(a, "POST", `/runs/${runId}/human/go/response`, { decision: "yes" });
+      if (missing.size === 0) break;
+    }
+    assert.equal(missing.size, 0, `${[...missing]}`);
   });
 
   test("shows what the other one does, and what both do together", async () => {
