@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
+import { jobIs } from "../support/blueprint-catalog.ts";
 import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { call, createJob, ended, startRun } from "../support/gateway-api.ts";
@@ -120,6 +121,46 @@ describe("the console's pages of jobs and blueprints", { skip: noChromium }, () 
     await page.getByRole("row", { name: /^load-998 / }).waitFor();
     assert.equal(await table.getByRole("table").getAttribute("aria-rowcount"), "1001");
     assert.ok((await table.getByRole("row").count()) < 100);
+    assert.deepEqual(complaints, []);
+    await page.context().close();
+  });
+
+  test("a job's configuration is changed on the revision that was read; what another one changed is shown, and nothing typed is lost", async () => {
+    const { job_id: jobId } = await call(program, "POST", "/jobs", {
+      blueprint_id: "document-digest",
+      name: "Letters",
+    });
+    await jobIs(program, String(jobId), "ready");
+    const { page, complaints } = await opened("Jobs", "Letters");
+    await page.getByRole("button", { name: "Edit" }).click();
+    const json = page.getByRole("textbox", { name: "Configuration, as JSON" });
+    await json.fill('{"digest": {"title": 7}}');
+    await page.locator("fieldset").getByText("/digest/title must be string").waitFor();
+    await json.fill("{");
+    await page.getByText(/^This is no JSON yet/).waitFor();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Some of it is no JSON yet: see there.").waitFor();
+    await json.fill('{"digest": {"title": "Mine"}}');
+    await page.getByText("The server would accept this.").first().waitFor();
+    await assertAccessible(page);
+    await call(
+      program,
+      "PATCH",
+      `/jobs/${jobId}`,
+      { name: "Theirs", resolved_configuration: { digest: { title: "Theirs", key_terms: 3 } } },
+      { "if-match": "*" },
+    );
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "The job was changed meanwhile" }).waitFor();
+    await page.getByRole("row", { name: /^\/name "Letters" "Theirs"/ }).waitFor();
+    const merged = { digest: { title: "Mine", key_terms: 3 } };
+    assert.deepEqual(JSON.parse(await json.inputValue()), merged);
+    assert.equal(await page.getByRole("textbox", { name: "Name" }).inputValue(), "Theirs");
+    await assertAccessible(page);
+    await page.getByRole("button", { name: "Save over it" }).click();
+    await page.getByRole("heading", { level: 1, name: "Theirs" }).waitFor();
+    const job = await call(program, "GET", `/jobs/${jobId}`);
+    assert.deepEqual([job.resolved_configuration, job.name, job.revision], [merged, "Theirs", 4]);
     assert.deepEqual(complaints, []);
     await page.context().close();
   });

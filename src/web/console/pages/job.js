@@ -3,11 +3,12 @@
 
 import { html } from "../html.js";
 import { useResource } from "../parts/list.js";
-import { Facts, Json, Problem, shown } from "../parts/pieces.js";
+import { announce, Facts, Json, Problem, shown } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
 import { StartForm } from "../parts/start-form.js";
 import { Time } from "../parts/time.js";
-import { to } from "../router.js";
+import { parameter, setQuery, to } from "../router.js";
+import { Editor } from "./job-editor.js";
 import { Grid } from "./job-grid.js";
 
 /** @param {{ id: string }} properties */
@@ -20,9 +21,11 @@ export function Page({ id }) {
   );
   if (job === null)
     return html`<${Screen} title="Job">${error !== null && html`<${Problem} error=${error} retry=${again} />`}</${Screen}>`;
+  const close = () => setQuery({ edit: "" });
   const isReady = blueprintId === undefined || blueprint.value !== null || blueprint.error !== null;
   return html`<${Screen} title=${shown(job.name, 200) || id} heading=${html`<p class="muted"><code>${id}</code></p>`}
-      actions=${html`<a class="button" href=${to(["runs"], { job: id })}>All its runs</a>`}>
+      actions=${html`<button type="button" onClick=${() => setQuery({ edit: "1" })}>Edit</button>
+        <a class="button" href=${to(["runs"], { job: id })}>All its runs</a>`}>
     <section class="card" aria-label="The job">
       <${Facts} items=${[
         ["State", shown(job.status, 40)],
@@ -34,6 +37,16 @@ export function Page({ id }) {
       ]} />
       <details><summary>Its configuration</summary><${Json} value=${job.resolved_configuration} label="Configuration of the job" /></details>
     </section>
+    ${
+      parameter("edit") === "1" &&
+      isReady &&
+      html`<${Editor} path=${path} schema=${blueprint.value?.config_schema ?? null} close=${close} saved=${() => {
+        close();
+        again();
+        announce("The job was changed");
+      }}
+        validate=${blueprintId === undefined ? undefined : `/blueprints/${encodeURIComponent(blueprintId)}/validate`} />`
+    }
     <${Grid} jobId=${id} />
     ${
       isReady &&
