@@ -1381,6 +1381,48 @@ export type LeaveCluster = {
   readonly deadline_seconds?: number | undefined;
 };
 
+/** How many records there are over time, as far as they are counted. */
+export type LogHistogram = {
+  /**
+   * How long each bucket is, in milliseconds: a whole multiple of every shorter length that an answer
+   * can have, so counts of shorter buckets fit into longer ones.
+   */
+  readonly bucket_ms: number;
+
+  /** Of the first event that belongs to the times asked for; null without any. */
+  readonly from: string | null;
+
+  /** Of the last one by now. */
+  readonly to: string | null;
+
+  /** In the order of time; those without a record are left out. */
+  readonly buckets: readonly {
+    /** A whole multiple of bucket_ms since 1970. */
+    readonly start: string;
+
+    /** Records of each level. */
+    readonly counts: {
+      readonly trace: number;
+
+      readonly debug: number;
+
+      readonly info: number;
+
+      readonly warn: number;
+
+      readonly error: number;
+
+      readonly fatal: number;
+    };
+  }[];
+
+  /** Counts on; null when all is counted. Add what comes to the buckets of the same start. */
+  readonly next_page_token: string | null;
+
+  /** The event up to which this page and those before it have counted. */
+  readonly last_event_id: number;
+};
+
 /**
  * A page of log records, in the order asked for; it may be short, or empty, and still not be the last
  * one.
@@ -3471,6 +3513,56 @@ export interface Operations {
   };
 
   /**
+   * Count the logs of a run over time (GET /api/v1/runs/{run_id}/logs/histogram)
+   *
+   * By level, in buckets of one length. An answer counts a bounded part of the log, some ten thousand
+   * events, oldest first; next_page_token counts on. To count what came since, ask with since_id behind
+   * last_event_id: the buckets are as if all was counted.
+   */
+  readonly countRunLogs: {
+    readonly request: {
+      readonly path: {
+        /** The run's id. */
+        readonly run_id: string;
+      };
+      readonly query?:
+        | {
+            /** The least urgent level to show. */
+            readonly level?: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | undefined;
+
+            /** Of this agent only. */
+            readonly agent_id?: string | undefined;
+
+            /** Of this stream only. */
+            readonly stream?: "stdout" | "stderr" | "worker" | "runtime" | undefined;
+
+            /** Records whose message has this text in it; upper and lower case are the same. */
+            readonly text?: string | undefined;
+
+            /** Records of this time or later. */
+            readonly since?: string | undefined;
+
+            /** Records before this time. */
+            readonly until?: string | undefined;
+
+            /** Records of this event or later. */
+            readonly since_id?: number | undefined;
+
+            /** Records before this event. */
+            readonly until_id?: number | undefined;
+
+            /** Most buckets of the whole count. */
+            readonly buckets?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: LogHistogram;
+  };
+
+  /**
    * Keep instances of a service graph running (POST /api/v1/deployments)
    *
    * Each instance is a run whose trigger has kind deployment and the deployment's id. They are started
@@ -5538,6 +5630,13 @@ export const operations = {
     method: "PATCH",
     path: "/api/v1/runs/{run_id}",
     body: "json",
+    answer: "json",
+    takesKey: false,
+  },
+  countRunLogs: {
+    method: "GET",
+    path: "/api/v1/runs/{run_id}/logs/histogram",
+    body: "none",
     answer: "json",
     takesKey: false,
   },

@@ -98,6 +98,9 @@ export type EventsQuery = QueryOf<"listRunEvents">;
 export type LogRecord = ItemOf<"listRunLogs">;
 export type LogsQuery = QueryOf<"listRunLogs">;
 export type LogPage = AnswerOf<"listRunLogs">;
+/** How many records there are over time. */
+export type LogHistogram = AnswerOf<"countRunLogs">;
+export type LogHistogramQuery = QueryOf<"countRunLogs">;
 export type LogFilters = QueryOf<"streamRunLogs">;
 export type TimelineRecord = ItemOf<"listRunTimeline">;
 export type TimelineQuery = QueryOf<"listRunTimeline">;

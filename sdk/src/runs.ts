@@ -15,6 +15,8 @@ import type {
   HumanRequest,
   HumanRequestsQuery,
   LogFilters,
+  LogHistogram,
+  LogHistogramQuery,
   LogPage,
   LogRecord,
   LogsQuery,
@@ -156,6 +158,18 @@ export class RunsResource {
    */
   logPage(runId: string, query: LogsQuery = {}, options: CallOptions = {}): Promise<LogPage> {
     return this.#transport.value("listRunLogs", { ...pathOf(runId), query }, options);
+  }
+
+  /**
+   * A part of the count of its logs over time; `next_page_token` counts on, and what comes is added to the buckets of the
+   * same start.
+   */
+  logHistogram(
+    runId: string,
+    query: LogHistogramQuery = {},
+    options: CallOptions = {},
+  ): Promise<LogHistogram> {
+    return this.#transport.value("countRunLogs", { ...pathOf(runId), query }, options);
   }
 
   /** Its steps, agents, tasks and attempts as records of spans, oldest first. */

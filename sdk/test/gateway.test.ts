@@ -195,6 +195,11 @@ describe("runs", () => {
     assert.equal((await client.runs.result(run_id)).status, "completed");
     const logs = await Array.fromAsync(client.runs.logs(run_id, { stream: "stdout" }));
     assert.match(logs.map(({ message }) => message).join("\n"), /working on/);
+    const { buckets } = await client.runs.logHistogram(run_id, { stream: "stdout", buckets: 10 });
+    assert.equal(
+      buckets.map(({ counts }) => counts.info).reduce((a, b) => a + b, 0),
+      logs.length,
+    );
     assert.ok((await Array.fromAsync(client.runs.timeline(run_id))).length > 0);
     assert.equal((await client.jobs.workflowProgress(job_id)).progress.percent, 100);
     const grid = await client.jobs.grid(job_id, { runs: 1 });

@@ -56,7 +56,7 @@ export interface LogPage {
 
 /** Reads a page of a log; a bounded amount of work, whatever the filter (src/runs/run-history.ts). */
 export async function readLogs(source: LogSource, request: LogPageRequest): Promise<LogPage> {
-  const { fromSeq, endSeq } = await rangeOf(source, request);
+  const { fromSeq, endSeq } = await placeOf(source, request);
   const { position, limit } = request;
   const shown = logView(source.run, request.filter);
   const view = (seq: number, line: string) => {
@@ -83,7 +83,7 @@ export async function startOfLogs(source: LogSource, { sinceMs }: LogFilter): Pr
 }
 
 /** The part of the history in which what is asked for lies, and little more. */
-async function rangeOf(
+export async function placeOf(
   source: LogSource,
   { filter, sinceSeq = 1, untilSeq = Number.MAX_SAFE_INTEGER }: LogRange,
 ) {

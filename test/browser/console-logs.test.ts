@@ -9,6 +9,7 @@ import { createJob, ended, startRun } from "../support/gateway-api.ts";
 import { executor, graph } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
+import { until } from "../support/until.ts";
 
 const LINES = 50_000;
 /** Every thousandth names itself a warning. */
@@ -106,6 +107,44 @@ describe("the log of 50,000 lines", { skip: noChromium }, () => {
     await lineOf(page, 24_000).waitFor();
     await page.getByLabel("Contains").fill("line 3 of");
     await page.getByText("No line passes these filters.").waitFor();
+    assert.deepEqual(complaints, []);
+    await page.context().close();
+  });
+
+  test("draws how much was logged when, of all of it, and leads to a time and to a part of it", async () => {
+    const { page, complaints } = await openPage(browser, logsAt());
+    const bars = page.locator(".histogram svg");
+    await page.getByText("Lines over time as a table").click();
+    const table = page.getByRole("group", { name: "Lines over time" });
+    /** Of a column, all rows together. */
+    const sumOf = async (column: number) =>
+      (await table.locator(`td:nth-child(${column})`).allInnerTexts())
+        .map((text) => Number(text.replaceAll(",", "")))
+        .reduce((a, b) => a + b, 0);
+    await until("all lines are counted", async () => (await sumOf(2)) === LINES);
+    assert.deepEqual([await sumOf(3), await sumOf(4)], [LINES / 1_000, LINES - LINES / 1_000]);
+    assert.deepEqual(await accessibilityProblems(page), []);
+    await table.getByRole("button").first().click();
+    const marked = page.locator('.log-line[aria-current="true"]');
+    await marked.getByText("line 1 of the log").waitFor();
+    const box = await bars.boundingBox();
+    assert.ok(box !== null);
+    await page.mouse.click(box.x + box.width - 2, box.y + 10);
+    await lineOf(page, LINES).waitFor();
+    // Over the first bar with lines.
+    const bar = await bars.locator("g").first().boundingBox();
+    assert.ok(bar !== null);
+    await page.mouse.move(Math.max(box.x, bar.x - 5), box.y + 20);
+    await page.mouse.down();
+    await page.mouse.move(bar.x + bar.width, box.y + 20, { steps: 4 });
+    await page.mouse.up();
+    await page.waitForURL((url) => url.searchParams.has("since") && url.searchParams.has("until"));
+    await page.getByRole("button", { name: "First line" }).click();
+    await marked.getByText("line 1 of the log").waitFor();
+    await page.getByText("Lines over time as a table").click();
+    await table.waitFor();
+    const part = await sumOf(2);
+    assert.ok(part > 0 && part < LINES, `${part} lines`);
     assert.deepEqual(complaints, []);
     await page.context().close();
   });

@@ -100,6 +100,7 @@ test("a session from the upload to the outputs, with every mistake on the way, i
     "/observability-summary",
     "/events",
     "/logs",
+    "/logs/histogram",
     "/timeline",
     "/artifacts",
     "/outputs",
@@ -111,6 +112,7 @@ test("a session from the upload to the outputs, with every mistake on the way, i
   await judged("PATCH", runPath, { body: { desired_state: "paused" } });
   await judged("PATCH", runPath, { body: { desired_state: "flying" } });
   await judged("GET", `${runPath}/logs?level=loud`);
+  await judged("GET", `${runPath}/logs/histogram?buckets=3`);
   await judged("GET", `${runPath}/events/stream`);
   await judged("GET", `${runPath}/stream?channels=logs`);
   await judged("GET", `${runPath}/logs/stream?level=warn`);

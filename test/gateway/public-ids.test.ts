@@ -165,7 +165,7 @@ async function session(jobId: string): Promise<void> {
   for (const { run_id, links } of listed.body.items as readonly JsonObject[]) {
     await say("GET", `/api/v1/runs/${run_id}`);
     for (const link of Object.values(links as Readonly<Record<string, string>>)) await say("GET", link);
-    await say("GET", `/api/v1/runs/${run_id}/logs/stream`);
+    for (const path of ["stream", "histogram"]) await say("GET", `/api/v1/runs/${run_id}/logs/${path}`);
     await say("GET", `/api/v1/jobs/${jobId}/workflow-progress?run_id=${run_id}`);
     const refused = { body: { desired_state: "running" } };
     await say("PATCH", `/api/v1/runs/${run_id}`, refused);

@@ -65,7 +65,7 @@ interface ListQuery {
 }
 
 /** The page that a request's query asks for; every other field of the query is a filter. */
-function readPage({ paging }: PageParts, request: FastifyRequest): PageToRead {
+export function readPage({ paging }: PageParts, request: FastifyRequest): PageToRead {
   const { page_size: pageSize, page_token: pageToken, limit, ...filters } = request.query as ListQuery;
   const { principal } = request;
   return paging.read({ principal, list: pathOf(request.url), filters, limit, pageSize, pageToken });

@@ -188,6 +188,56 @@ describe("GET /runs/{run_id}/logs", () => {
   });
 });
 
+describe("GET /runs/{run_id}/logs/histogram", () => {
+  interface Histogram {
+    readonly bucket_ms: number;
+    readonly from: string | null;
+    readonly buckets: readonly {
+      readonly start: string;
+      readonly counts: Readonly<Record<string, number>>;
+    }[];
+    readonly next_page_token: string | null;
+    readonly last_event_id: number;
+  }
+
+  test("counts by level what the filters let through, and on from an event", async () => {
+    await using gateway = await startGateway();
+    const { path, eventCount } = await failedRun(gateway);
+    const counts = async (query: string) => {
+      const answer = await gateway.json<Histogram>(`${path}/histogram?${query}`);
+      assert.equal(answer.next_page_token, null);
+      assert.equal(answer.last_event_id, eventCount);
+      const sums: Record<string, number> = {};
+      for (const { start, counts: numbers } of answer.buckets) {
+        assert.equal(Date.parse(start) % answer.bucket_ms, 0);
+        for (const [level, number] of Object.entries(numbers)) {
+          if (number > 0) sums[level] = (sums[level] ?? 0) + number;
+        }
+      }
+      return sums;
+    };
+    assert.deepEqual(await counts(""), { debug: 1, info: 1, warn: 3, error: 2 });
+    assert.deepEqual(await counts("level=warn&buckets=10"), { warn: 3, error: 2 });
+    assert.deepEqual(await counts("text=anton"), { debug: 1, info: 1 });
+    assert.deepEqual(await counts("stream=stderr"), { warn: 1 });
+    const { items } = await gateway.json<LogPage>(`${path}?text=caesar`);
+    assert.deepEqual(await counts(`since_id=${(items[0]?.id ?? 0) + 1}`), { warn: 2, error: 2 });
+    assert.deepEqual(await counts(`since_id=${eventCount + 1}`), {});
+  });
+
+  test("of a run without a history is empty, and it refuses what is no number of buckets", async () => {
+    await using gateway = await startGateway();
+    const { runId } = await gateway.createRun(await gateway.createJob(manifest));
+    const path = `/runs/${runId}/logs/histogram`;
+    const { from, buckets, last_event_id } = await gateway.json<Histogram>(path);
+    assert.deepEqual([from, buckets, last_event_id], [null, [], 0]);
+    for (const query of ["buckets=9", "buckets=201", "order=desc", "since=yesterday"]) {
+      await problemIn(await gateway.get(`${path}?${query}`), 400, "invalid_parameter");
+    }
+    await problemIn(await gateway.get("/runs/run_none/logs/histogram"), 404, "run_not_found");
+  });
+});
+
 describe("GET /runs/{run_id}/logs/stream", () => {
   test("goes on behind the last event of a page: nothing is missed, nothing sent twice", async () => {
     await using gateway = await startGateway();

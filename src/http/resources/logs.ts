@@ -1,11 +1,18 @@
 // The log of a run, what its workers print and report and what the runtime says: GET /runs/{run_id}/logs in both APIs,
-// filtered and in either order; in the gateway also …/logs/stream, live.
+// filtered and in either order; in the gateway also …/logs/stream, live, and …/logs/histogram, its numbers over time.
 
 import type { FastifyInstance } from "fastify";
 import { eventType } from "../../engine/event.ts";
-import { logLevels } from "../../engine/event-types.ts";
+import { type LogLevel, logLevels } from "../../engine/event-types.ts";
 import { type LogFilter, logTextCharsMax, logView, nameOfFilter } from "../../runs/history/log-filter.ts";
 import { logStreams } from "../../runs/history/logs.ts";
+import {
+  bucketsMax,
+  bucketsMin,
+  type CountPosition,
+  countLogs,
+  type LogCounts,
+} from "../../runs/log-histogram.ts";
 import {
   type LogOrder,
   type LogPosition,
@@ -14,13 +21,14 @@ import {
   readLogs,
   startOfLogs,
 } from "../../runs/log-page.ts";
+import type { Position } from "../core/page-token.ts";
 import { addRoutes, get } from "../core/route.ts";
 import { ApiError } from "../core/runtime-errors.ts";
 import { type Query, readQuery } from "../core/runtime-query.ts";
 import { frame } from "../core/sse-chunk.ts";
 import { type Static, Type } from "../core/type.ts";
 import { gatewayRuns, type RunParts, type RuntimeRunParts, runtimeRuns } from "./find-run.ts";
-import { type PageParts, sendLogPage, sendText } from "./lists.ts";
+import { type PageParts, readPage, sendLogPage, sendText } from "./lists.ts";
 import {
   LastEventIdHeader,
   RESUMING,
@@ -88,8 +96,56 @@ const LogsQuery = Type.Input({
 
 const LogStreamQuery = Type.Input(chosen);
 
+const BUCKETS_DEFAULT = 60;
+
+const { page_token: pageToken } = pageQuery;
+
+const HistogramQuery = Type.Input({
+  ...chosen,
+  ...part,
+  buckets: Type.Integer("Most buckets of the whole count.", {
+    minimum: bucketsMin,
+    maximum: bucketsMax,
+    default: BUCKETS_DEFAULT,
+  }),
+  page_token: pageToken,
+});
+
+const HistogramSchema = Type.Object(
+  {
+    bucket_ms: Type.Integer(
+      "How long each bucket is, in milliseconds: a whole multiple of every shorter length that an answer can have, so counts of shorter buckets fit into longer ones.",
+      { examples: [1_000] },
+    ),
+    from: Type.Nullable(
+      Type.Time("Of the first event that belongs to the times asked for; null without any."),
+    ),
+    to: Type.Nullable(Type.Time("Of the last one by now.")),
+    buckets: Type.Array(
+      Type.Object({
+        start: Type.Time("A whole multiple of bucket_ms since 1970."),
+        counts: Type.Object(
+          Object.fromEntries(logLevels.map((level) => [level, Type.Integer()])) as Record<
+            LogLevel,
+            ReturnType<typeof Type.Integer>
+          >,
+          "Records of each level.",
+        ),
+      }),
+      "In the order of time; those without a record are left out.",
+    ),
+    next_page_token: Type.Nullable(
+      Type.String("Counts on; null when all is counted. Add what comes to the buckets of the same start."),
+    ),
+    last_event_id: Type.Integer("The event up to which this page and those before it have counted.", {
+      examples: [412],
+    }),
+  },
+  "How many records there are over time, as far as they are counted.",
+);
+
 /** By the names that clients see. */
-export const schemas = { LogRecord: LogSchema, LogPage: LogPageSchema };
+export const schemas = { LogRecord: LogSchema, LogPage: LogPageSchema, LogHistogram: HistogramSchema };
 
 // --------------------------------------------------------------------------------------------- gateway
 
@@ -112,6 +168,23 @@ export function gatewayRoutes(api: FastifyInstance, parts: RunParts & PageParts 
           const { history } = await find(request.params.run_id);
           return readLogs(history, { filter, sinceSeq, untilSeq, order, limit, position });
         });
+      },
+    }),
+    get("/runs/:run_id/logs/histogram", {
+      operationId: "countRunLogs",
+      summary: "Count the logs of a run over time",
+      description:
+        "By level, in buckets of one length. An answer counts a bounded part of the log, some ten thousand events, oldest first; next_page_token counts on. To count what came since, ask with since_id behind last_event_id: the buckets are as if all was counted.",
+      query: HistogramQuery,
+      answers: { 200: HistogramSchema },
+      handle: async (request, reply) => {
+        const { buckets = BUCKETS_DEFAULT, since_id: sinceSeq, until_id: untilSeq } = request.query;
+        const page = readPage(parts, request);
+        const { history } = await find(request.params.run_id);
+        const position = page.after === null ? null : countPosition(page.after);
+        const filter = filterOf(request.query);
+        const counted = await countLogs(history, { filter, sinceSeq, untilSeq, buckets, position });
+        return reply.send(histogramOf(counted, (next) => parts.paging.tokenBehind(page, next, 0)));
       },
     }),
     get("/runs/:run_id/logs/stream", {
@@ -152,6 +225,27 @@ function filterOf(query: Static<typeof LogStreamQuery>): LogFilter {
     text: query.text ?? null,
     sinceMs: query.since === undefined ? null : Date.parse(query.since),
     untilMs: query.until === undefined ? null : Date.parse(query.until),
+  };
+}
+
+const countPosition = ([seq, bucketMs, fromMs, toMs]: Position): CountPosition => ({
+  seq: Number(seq),
+  bucketMs: Number(bucketMs),
+  fromMs: Number(fromMs),
+  toMs: Number(toMs),
+});
+
+function histogramOf({ span, buckets, next, seenSeq }: LogCounts, tokenAt: (next: Position) => string) {
+  const time = (ms: number) => new Date(ms).toISOString();
+  return {
+    bucket_ms: span?.bucketMs ?? 1,
+    from: span === null ? null : time(span.fromMs),
+    to: span === null ? null : time(span.toMs),
+    buckets: [...buckets]
+      .sort(([a], [b]) => a - b)
+      .map(([startMs, counts]) => ({ start: time(startMs), counts })),
+    next_page_token: next === null ? null : tokenAt([next.seq, next.bucketMs, next.fromMs, next.toMs]),
+    last_event_id: seenSeq,
   };
 }
 

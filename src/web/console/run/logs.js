@@ -7,6 +7,7 @@ import { html, useEffect, useRef, useState } from "../html.js";
 import { Choice, Filters, Search } from "../parts/filters.js";
 import { Empty, Problem } from "../parts/pieces.js";
 import { parameter, setQuery, to } from "../router.js";
+import { Histogram } from "./log-histogram.js";
 import { Rows } from "./log-rows.js";
 import { LogWindow } from "./log-window.js";
 import { Range, rangeOf } from "./range.js";
@@ -45,12 +46,13 @@ export function Tab({ source }) {
       <${Choice} name="agent" label="Agent" any="All agents" values=${choices} />
       <${Range} />
     </${Filters}>
-    <${Lines} key=${JSON.stringify(filter)} id=${source.id} filter=${filter} />
+    <${Lines} key=${JSON.stringify(filter)} source=${source} filter=${filter} />
   </section>`;
 }
 
-/** @param {{ id: string, filter: Record<string, string> }} properties */
-function Lines({ id, filter }) {
+/** @param {{ source: import("./run-source.js").RunSource, filter: Record<string, string> }} properties */
+function Lines({ source, filter }) {
+  const { id } = source;
   const [, setTimes] = useState(0);
   const log = useRef(/** @type {LogWindow | null} */ (null));
   log.current ??= new LogWindow(id, filter, () => setTimes((times) => times + 1));
@@ -73,11 +75,12 @@ function Lines({ id, filter }) {
     setQuery({ line: String(line) }, { replace: isFiltered });
     if (isFiltered) setQuery(unfiltered);
   };
-  const start = async () => {
-    const first = await view.firstSince(undefined);
-    if (first !== null) setQuery({ line: String(first) });
+  /** @param {string} [since] an ISO time; without it: the first line of all; where none is as late: the end */
+  const jump = async (since) => {
+    const first = await view.firstSince(since);
+    setQuery({ line: first === null ? "" : String(first) });
   };
-  const begin = () => void start().catch(setProblem);
+  const begin = () => void jump().catch(setProblem);
   const end = () => {
     if (marked !== null) setQuery({ line: "" });
     else void view.open(null);
@@ -91,7 +94,8 @@ function Lines({ id, filter }) {
   if (error !== null) return html`<${Problem} error=${error} />`;
   const isWhole = view.opened > 0 && !view.isReading && view.older === null && view.newer === null;
   return html`
-    <div class="inline below">
+    <${Histogram} source=${source} filter=${filter} onJump=${(/** @type {string} */ since) => void jump(since).catch(setProblem)} />
+    <div class="actions below">
       <button type="button" onClick=${begin}>First line</button>
       <button type="button" onClick=${end}>Newest line</button>
       <label class="inline"><input type="checkbox" checked=${isWrapped} onChange=${() => setQuery({ wrap: isWrapped ? "0" : "" })} /> Wrap lines</label>
