@@ -7,7 +7,7 @@ import type { JsonObject } from "../../src/engine/json.ts";
 import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { call, createJob, ended, happens, startRun, walk } from "../support/gateway-api.ts";
-import { graph, module, router, sensor } from "../support/graphs.ts";
+import { executor, graph, module, router, sensor } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
 import type { Program } from "../support/program.ts";
 
@@ -139,5 +139,65 @@ describe("dead letters in the console", { skip: noChromium }, () => {
     await dialog.getByRole("listitem").filter({ hasText: "cancelled, which is final" }).nth(1).waitFor();
     await assertAccessible(page);
     assert.deepEqual(complaints, []);
+  });
+});
+
+describe("the failure card of a run", { skip: noChromium }, () => {
+  const broken = ["echo 'token: <b> ```' >&2", "printf '\\033[31mred words\\033[0m\\n' >&2", "exit 3"].join(
+    "; ",
+  );
+
+  test("has the message, the last words, the attempts and the history, leads to the log, is copied and run again", async () => {
+    const work = executor("work", broken, { max_attempts: 2, retry_backoff_ms: 1 });
+    const jobId = await namedJob("Orders", graph("orders", [router("in"), work], [["in", "work"]]));
+    for (const order of [7, 8]) await ended(program, await startRun(program, jobId, { inputs: { order } }));
+    const { page, complaints } = await openRun(jobId, "Orders");
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    const card = page.getByRole("region", { name: "What went wrong" });
+    await card.getByText("Failed 2 of its last 2 runs with this code").waitFor();
+    const message = card.getByRole("group", { name: "The message that it failed at" });
+    assert.deepEqual(JSON.parse(await message.innerText()), { order: 8 });
+    const attempts = card.getByRole("table").getByRole("row");
+    assert.equal(await attempts.count(), 3);
+    await card.locator(".ansi-red", { hasText: "red words" }).waitFor();
+    await assertAccessible(page);
+
+    await card.getByRole("button", { name: "Copy as issue" }).click();
+    await card.getByRole("button", { name: "Copied" }).waitFor();
+    const issue = String(await page.evaluate("navigator.clipboard.readText()"));
+    const { source } = (await call(program, "GET", `/jobs/${jobId}`)) as { source: JsonObject };
+    const { fingerprint } = await call(program, "GET", `/bundles/${source.bundle_id}`);
+    const runId = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+    for (const part of [
+      `\`${runId}\``,
+      `\`${fingerprint}\``,
+      "`executor.exit_nonzero`",
+      "````\ntoken: <b> ```\n",
+    ])
+      assert.ok(issue.includes(part), `${part} is missing:\n${issue}`);
+
+    await card.getByRole("group", { name: "The end of stderr" }).getByRole("link").first().click();
+    await page.locator('.log-line[aria-current="true"]', { hasText: "token: <b>" }).waitFor();
+    await page.goBack();
+    await card.getByRole("button", { name: "Re-run" }).click();
+    await page.waitForURL((url) => url.pathname.includes("/runs/run_") && !url.pathname.includes(runId));
+    const next = new URL(page.url()).pathname.split("/").at(-1) ?? "";
+    const { inputs, rerun_of } = await call(program, "GET", `/runs/${next}`);
+    assert.deepEqual([inputs, rerun_of], [{ order: 8 }, runId]);
+    await ended(program, next);
+    assert.deepEqual(complaints, []);
+  });
+
+  test("is there for an agent that a run goes on without, and sends its message again", async () => {
+    const { jobId, runId } = await particular("Partly", 1);
+    const { page, complaints } = await openRun(jobId, "Partly");
+    const card = page.getByRole("region", { name: "An agent has failed, and the run goes on" });
+    await card.getByRole("button", { name: "Change and send" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Body, as JSON").fill('{"ok": true}');
+    await dialog.getByRole("button", { name: "Send the changed message" }).click();
+    await card.waitFor({ state: "detached" });
+    assert.deepEqual(complaints, []);
+    await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
   });
 });

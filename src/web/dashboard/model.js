@@ -244,6 +244,7 @@ const agentChanges = new Map([
   ["sandbox_job_failed", (agent, _payload, { error }) => rested(agent, textOf(error?.desc))],
   ["sandbox_job_retry_scheduled", retried],
   ["metric", metered],
+  ["message_retried", revived],
   ["message_dead_lettered", (agent) => void agent.deadLetters++],
   ["executor_interrupted", becomes("queued")],
   ["agent_completed", becomes("done")],
@@ -297,6 +298,13 @@ function failed(agent, _payload, { error }) {
   agent.state = "failed";
   agent.percent = null;
   agent.error = textOf(error?.desc);
+}
+
+/** Its dead letter is sent again, which gives an agent that had failed another chance. */
+function revived(agent) {
+  if (agent.state !== "failed") return;
+  agent.state = "ready";
+  agent.error = null;
 }
 
 function progressed(agent, payload) {

@@ -86,6 +86,7 @@ describe("an agent's state", () => {
       "running",
     ],
     ["it has failed for good", [...begun, of("agent_failed")], "failed"],
+    ["its dead letter is sent again", [...begun, of("agent_failed"), of("message_retried")], "ready"],
     ["it is done", [...begun, of("sandbox_job_completed"), of("agent_completed")], "done"],
     ["the run was cancelled meanwhile", [...begun, { type: "job_cancelled" }], "cancelled"],
     ["the run completed without it", [{ type: "job_completed" }], "skipped"],

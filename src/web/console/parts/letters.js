@@ -27,7 +27,7 @@ export const reasons = new Map(
 );
 
 /** @param {any} letter */
-const retryPath = ({ run_id: runId, dead_letter_id: id }) =>
+export const retryPath = ({ run_id: runId, dead_letter_id: id }) =>
   `/runs/${encodeURIComponent(runId)}/dead-letters/${encodeURIComponent(id)}/retry`;
 
 /**

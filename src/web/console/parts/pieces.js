@@ -73,14 +73,14 @@ export function announce(text) {
   if (announcer !== null) announcer.textContent = text;
 }
 
-/** Copies a text. @param {{ text: () => string, children?: unknown }} properties */
+/** Copies a text. @param {{ text: () => string | Promise<string>, children?: unknown }} properties */
 export function Copy({ text, children }) {
   const ref = useRef(/** @type {HTMLButtonElement | null} */ (null));
   const copy = async () => {
     const button = /** @type {HTMLButtonElement} */ (ref.current);
     const before = button.textContent;
     // Browsers let pages of plain http on other names copy nothing.
-    const isCopied = await navigator.clipboard?.writeText(text()).then(
+    const isCopied = await navigator.clipboard?.writeText(await text()).then(
       () => true,
       () => false,
     );
