@@ -1,6 +1,7 @@
 // The log of a run in a real browser: 50,000 lines of one real worker, of which the page holds few.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
@@ -145,6 +146,25 @@ describe("the log of 50,000 lines", { skip: noChromium }, () => {
     await table.waitFor();
     const part = await sumOf(2);
     assert.ok(part > 0 && part < LINES, `${part} lines`);
+    assert.deepEqual(complaints, []);
+    await page.context().close();
+  });
+
+  test("saves all lines, in order, and stops when it is told to", async () => {
+    const { page, complaints } = await openPage(browser, logsAt("?wrap=0"));
+    const button = page.getByRole("button", { name: "Download these lines" });
+    const [saved] = await Promise.all([page.waitForEvent("download"), button.click()]);
+    const records = (await readFile(await saved.path(), "utf8")).trimEnd().split("\n");
+    const messages = records.map((record) => String(JSON.parse(record).message).replace("WARN ", ""));
+    assert.deepEqual(
+      messages,
+      upTo(LINES).map((number) => `line ${number} of the log`),
+    );
+    // What is stopped is not saved.
+    await page.route(/\/logs\/stream/, () => {});
+    await button.click();
+    await page.getByRole("button", { name: "Stop: 0 lines so far" }).click();
+    await button.waitFor();
     assert.deepEqual(complaints, []);
     await page.context().close();
   });

@@ -2,17 +2,17 @@
 // The log of the run. The server searches all of it; the page holds a part (./log-window.js). Which part is in the
 // address: the end, or what is around the line that is linked to.
 
-import { get } from "../api.js";
+import { count } from "../../dashboard/format.js";
 import { html, useEffect, useRef, useState } from "../html.js";
 import { Choice, Filters, Search } from "../parts/filters.js";
 import { Empty, Problem } from "../parts/pieces.js";
 import { parameter, setQuery, to } from "../router.js";
+import { download } from "./log-download.js";
 import { Histogram } from "./log-histogram.js";
 import { Rows } from "./log-rows.js";
 import { LogWindow } from "./log-window.js";
 import { Range, rangeOf } from "./range.js";
 
-const PAGE_SIZE = 200;
 const AGENTS_MAX = 1_000;
 
 /** @type {[string, string][]} */
@@ -60,10 +60,18 @@ function Lines({ source, filter }) {
   const marked = /^[1-9]\d{0,14}$/.test(parameter("line")) ? Number(parameter("line")) : null;
   const isFiltered = Object.values(filter).some((value) => value !== "");
   const isWrapped = parameter("wrap") !== "0";
-  const [isSaving, setSaving] = useState(false);
+  /** How many lines are saved already; null while none are. */
+  const [saved, setSaved] = useState(/** @type {number | null} */ (null));
+  const saving = useRef(new AbortController());
   const [problem, setProblem] = useState(/** @type {unknown} */ (null));
 
-  useEffect(() => () => view.end(), []);
+  useEffect(
+    () => () => {
+      view.end();
+      saving.current.abort();
+    },
+    [],
+  );
   useEffect(() => {
     const isThere = marked === null ? view.opened > 0 && view.newer === null : view.has(marked);
     if (!isThere) void view.open(marked);
@@ -86,9 +94,12 @@ function Lines({ source, filter }) {
     else void view.open(null);
   };
   const save = async () => {
-    setSaving(true);
-    await download(id, filter).catch(setProblem);
-    setSaving(false);
+    if (saved !== null) return saving.current.abort();
+    saving.current = new AbortController();
+    const { signal } = saving.current;
+    setSaved(0);
+    await download(id, filter, signal, setSaved).catch((fault) => signal.aborted || setProblem(fault));
+    setSaved(null);
   };
   const error = view.error ?? problem;
   if (error !== null) return html`<${Problem} error=${error} />`;
@@ -99,31 +110,10 @@ function Lines({ source, filter }) {
       <button type="button" onClick=${begin}>First line</button>
       <button type="button" onClick=${end}>Newest line</button>
       <label class="inline"><input type="checkbox" checked=${isWrapped} onChange=${() => setQuery({ wrap: isWrapped ? "0" : "" })} /> Wrap lines</label>
-      <button type="button" disabled=${isSaving} onClick=${() => void save()}>Download these lines</button>
+      <button type="button" onClick=${() => void save()}>${saved === null ? "Download these lines" : `Stop: ${count(saved)} lines so far`}</button>
     </div>
     ${marked !== null && !view.isReading && view.lines.length > 0 && !view.has(marked) && html`<p class="muted">The line that is linked to is not among these.${isFiltered && html` <a href=${whole(marked)}>Show it without the filters</a>`}</p>`}
     ${view.lines.length === 0 && html`<${Empty}>${isWhole ? "No line passes these filters." : "Looking for lines…"}</${Empty}>`}
     <p id="log-help" class="visually-hidden">Arrow keys move from line to line, Home and End to the first and the newest one; Enter shows what was logged around a line.</p>
     ${view.lines.length > 0 && html`<${Rows} log=${view} marked=${marked} isWrapped=${isWrapped} onStart=${begin} onEnd=${end} onOpen=${open} hrefOf=${whole} />`}`;
-}
-
-/**
- * Saves every line that passes the filter, oldest first, one JSON record in a line.
- *
- * @param {string} id @param {Record<string, string>} filter
- */
-async function download(id, filter) {
-  const records = [];
-  let token = null;
-  do {
-    const query = { ...filter, order: "asc", page_size: PAGE_SIZE, page_token: token };
-    const page = await get(`/runs/${encodeURIComponent(id)}/logs`, query);
-    for (const record of page.items) records.push(`${JSON.stringify(record)}\n`);
-    token = page.next_page_token;
-  } while (token !== null);
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob(records, { type: "application/x-ndjson" }));
-  link.download = `${id}-log.jsonl`;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }
