@@ -1,9 +1,13 @@
 // The console's pages of jobs and blueprints in a real browser, of real runs of the real program.
 
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
 import { after, before, describe, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import type { Browser, Page } from "playwright-core";
+import type { JsonObject } from "../../src/engine/json.ts";
 import { jobIs } from "../support/blueprint-catalog.ts";
+import { type TestCatalog, testCatalog } from "../support/blueprint-operations.ts";
 import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { call, createJob, ended, startRun } from "../support/gateway-api.ts";
@@ -21,15 +25,20 @@ const views = {
 let program: Program;
 let browser: Browser;
 let gates: Gates;
+let catalog: TestCatalog;
 
 if (noChromium === false) {
   before(async () => {
-    [program, browser, gates] = await Promise.all([startGatewayHere(), launchChromium(), makeGates()]);
+    catalog = await testCatalog();
+    const examples = fileURLToPath(new URL("../../examples", import.meta.url));
+    const env = { SVC_BLUEPRINT_CATALOG: `${examples}:${catalog.folder}` };
+    [program, browser, gates] = await Promise.all([startGatewayHere({ env }), launchChromium(), makeGates()]);
   });
   after(async () => {
     await browser?.close();
     await program?.stop();
     await gates?.remove();
+    await catalog?.[Symbol.asyncDispose]();
   });
 }
 
@@ -161,6 +170,45 @@ describe("the console's pages of jobs and blueprints", { skip: noChromium }, () 
     await page.getByRole("heading", { level: 1, name: "Theirs" }).waitFor();
     const job = await call(program, "GET", `/jobs/${jobId}`);
     assert.deepEqual([job.resolved_configuration, job.name, job.revision], [merged, "Theirs", 4]);
+    assert.deepEqual(complaints, []);
+    await page.context().close();
+  });
+  test("an addition of a blueprint is followed step by step, fails with its reason, and a removal shows first what goes", async () => {
+    const gate = gates.pipe("prepare");
+    const resources = [
+      {
+        name: "index",
+        title: "Search index",
+        prepare: ["sh", "-c", `cat ${gate}; [ -e ${gates.folder}/whole ] && echo 1 > index`],
+      },
+    ];
+    await catalog.write("searchable", { resources });
+    const { page, complaints } = await opened("Blueprints", "The searchable");
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    const latest = page.getByRole("region", { name: "The latest addition" });
+    await latest.getByRole("listitem").filter({ hasText: "Under way" }).waitFor();
+    await latest.getByText("Search index").first().waitFor();
+    await assertAccessible(page);
+    await gates.open(gate);
+    await latest
+      .getByRole("alert")
+      .getByText(/^The resource "index" could not be made/)
+      .waitFor();
+    await latest.getByRole("listitem").filter({ hasText: "Failed" }).waitFor();
+    await writeFile(`${gates.folder}/whole`, "");
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await gates.open(gate);
+    await page.getByRole("button", { name: "Add again" }).waitFor();
+    await page.getByRole("button", { name: "Remove" }).click();
+    const dialog = page.getByRole("dialog", { name: "Remove the blueprint" });
+    await dialog.getByRole("row", { name: /^index resource .* goes$/ }).waitFor();
+    await dialog.getByLabel("Keep its resources").check();
+    await dialog.getByRole("row", { name: /^index resource .* stays/ }).waitFor();
+    await assertAccessible(page);
+    await dialog.getByRole("button", { name: "Remove it" }).click();
+    await page.getByRole("region", { name: "The latest removal" }).getByText("Completed").waitFor();
+    const { state, owns } = await call(program, "GET", "/blueprints/searchable");
+    assert.deepEqual([state, (owns as readonly JsonObject[]).map(({ id }) => id)], ["available", ["index"]]);
     assert.deepEqual(complaints, []);
     await page.context().close();
   });
