@@ -1,12 +1,13 @@
-// The console's list of runs in Chromium, with 5,000 runs in the store, while runs start and end as fast as this machine does
-// them: what the page's thread is held up by, and what a listener costs the runs.
+// The console in Chromium: the list of 5,000 runs while runs start and end as fast as this machine does them, and the graph of
+// 1,000 agents while they work. What the page's thread is held up by, and what a listener costs the runs.
 
 import { rm } from "node:fs/promises";
+import type { Page } from "playwright-core";
 import { launchChromium, noChromium, openPage } from "../test/support/chromium.ts";
-import { createJob } from "../test/support/gateway-api.ts";
+import { createJob, ended, startRun } from "../test/support/gateway-api.ts";
 import { freePorts } from "../test/support/ports.ts";
 import { type Program, startProgram, temporaryHome } from "../test/support/program.ts";
-import { pair } from "./manifests.ts";
+import { manyCommands, pair } from "./manifests.ts";
 import { seedRuns } from "./seed-runs.ts";
 
 const SEEDED = 5_000;
@@ -14,6 +15,7 @@ const SHOWN = [50, 200];
 const LOAD_MS = 10_000;
 const CLIENTS = 16;
 const ROUNDS = 3;
+const AGENTS = 1_000;
 
 /** @returns the figures; each name is a row */
 export async function measureConsole(only: readonly string[] | null): Promise<Map<string, string>> {
@@ -29,7 +31,9 @@ export async function measureConsole(only: readonly string[] | null): Promise<Ma
     const jobId = await createJob(program, pair);
     await load(program, jobId, LOAD_MS / 5);
     await measureListeners(program, jobId, figures);
-    for (const shown of noChromium === false ? SHOWN : []) await measurePage(program, jobId, shown, figures);
+    if (noChromium !== false) return figures;
+    for (const shown of SHOWN) await measurePage(program, jobId, shown, figures);
+    await measureGraph(program, figures);
   } finally {
     await program.stop();
     await rm(home, { recursive: true, force: true });
@@ -127,25 +131,72 @@ async function measurePage(
       await page.getByRole("button", { name: "Show more" }).click();
       await page.locator("tbody tr").nth(count).waitFor();
     }
-    await browser.startTracing(page, { categories: ["toplevel", "devtools.timeline"] });
-    const rate = await load(program, jobId, LOAD_MS);
-    const tasks = tasksOf(await browser.stopTracing());
-    const long = (of: "dur" | "tdur") => {
-      const ms = tasks.map((task) => (task[of] ?? 0) / 1_000);
-      return `${ms.filter((one) => one > 50).length}; ${Math.round(Math.max(0, ...ms))} ms`;
-    };
-    const busyMs = tasks.reduce((sum, { tdur = 0 }) => sum + tdur / 1_000, 0);
+    let rate = 0;
+    await traced(page, `${shown} shown`, figures, async () => {
+      rate = await load(program, jobId, LOAD_MS);
+    });
     figures.set(
-      `${shown} of ${SEEDED}+ runs shown, runs a second meanwhile`,
+      `— ${shown} of ${SEEDED}+ runs shown, runs a second meanwhile`,
       Math.round(rate).toLocaleString("en"),
     );
-    figures.set(
-      `— ${shown} shown: processor time of the page's thread`,
-      `${Math.round((busyMs / LOAD_MS) * 100)} %`,
-    );
-    figures.set(`— ${shown} shown: tasks over 50 ms of it; the longest`, long("tdur"));
-    figures.set(`— ${shown} shown: tasks over 50 ms by the clock; the longest`, long("dur"));
   } finally {
     await browser.close();
   }
+}
+
+/** A graph of many agents, while it runs and afterwards. */
+async function measureGraph(program: Program, figures: Map<string, string>): Promise<void> {
+  const browser = await launchChromium();
+  try {
+    const jobId = await createJob(program, manyCommands(AGENTS, ["true"]));
+    const runId = await startRun(program, jobId);
+    const address = `${program.url}/console/runs/${runId}/graph`;
+    const { page } = await openPage(browser, address);
+    await page.locator(".box").first().waitFor();
+    let changes = 0;
+    let ms = 0;
+    await traced(page, `graph of ${AGENTS} agents`, figures, async () => {
+      const from = performance.now();
+      const { events } = await ended(program, runId);
+      ms = performance.now() - from;
+      changes = events.filter(({ type }) => /^agent_|^sandbox_job_/.test(type)).length;
+    });
+    figures.set(
+      `— state changes a second meanwhile`,
+      Math.round((changes / ms) * 1_000).toLocaleString("en"),
+    );
+    const from = performance.now();
+    await page.goto(address);
+    await page.locator(".box").first().waitFor();
+    figures.set(
+      `— from its address to the first boxes, after its end`,
+      `${Math.round(performance.now() - from)} ms`,
+    );
+  } finally {
+    await browser.close();
+  }
+}
+
+/** Notes what the page's thread does while something happens. */
+async function traced(
+  page: Page,
+  name: string,
+  figures: Map<string, string>,
+  work: () => Promise<void>,
+): Promise<void> {
+  const browser = page.context().browser();
+  if (browser === null) throw new Error("The page has no browser.");
+  await browser.startTracing(page, { categories: ["toplevel", "devtools.timeline"] });
+  const from = performance.now();
+  await work();
+  const ms = performance.now() - from;
+  const tasks = tasksOf(await browser.stopTracing());
+  const long = (of: "dur" | "tdur") => {
+    const all = tasks.map((task) => (task[of] ?? 0) / 1_000);
+    return `${all.filter((one) => one > 50).length}; ${Math.round(Math.max(0, ...all))} ms`;
+  };
+  const busyMs = tasks.reduce((sum, { tdur = 0 }) => sum + tdur / 1_000, 0);
+  figures.set(`${name}: processor time of the page's thread`, `${Math.round((busyMs / ms) * 100)} %`);
+  figures.set(`— ${name}: tasks over 50 ms of it; the longest`, long("tdur"));
+  figures.set(`— ${name}: tasks over 50 ms by the clock; the longest`, long("dur"));
 }

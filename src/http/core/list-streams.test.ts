@@ -265,17 +265,25 @@ test("of a record that is noted again while it cannot be read, the newer note st
   assert.deepEqual(queue.take(2), [note("pending")]);
 });
 
-test("what is expensive to read is read more rarely", async () => {
+test("what is expensive to read is read more rarely, and once a second all the same", async () => {
   await using s = await serve();
   await s.open();
-  s.world.costMs = 50;
-  s.note("a");
-  await s.pass(0);
-  s.note("a");
-  await s.pass(999);
-  assert.equal(s.reads.length, 1);
-  await s.pass(1);
-  assert.equal(s.reads.length, 2);
+  for (const [costMs, pauseMs] of [
+    [30, 600],
+    [50, 1_000],
+    [5_000, 1_000],
+  ] as const) {
+    const before = s.reads.length;
+    s.world.costMs = costMs;
+    s.note("a");
+    await s.pass(0);
+    s.note("a");
+    await s.pass(pauseMs - 1);
+    assert.equal(s.reads.length, before + 1);
+    await s.pass(1);
+    assert.equal(s.reads.length, before + 2);
+    await s.pass(pauseMs);
+  }
 });
 
 test("no reader begins before notes come from everywhere, and a stop ends all of them", async () => {

@@ -4,7 +4,8 @@
 //   what the record is now, never a backlog of what it was.
 // - A reader that comes back with Last-Event-ID gets each record that has changed meanwhile. Where that is not known any more
 //   (another process has given the id, or it is too old) it gets one `reset`, and has to read its lists again.
-// - Reading takes READ_SHARE of the thread's time at most. What comes faster is gathered for longer.
+// - Reading takes READ_SHARE of the thread's time, if a pause of PAUSE_MS_MAX is enough for that: what else the thread does while
+//   it waits for the database counts as reading. What comes faster is gathered for longer.
 // - With no reader nothing is read. What changes is noted for ten minutes more, for readers that come back.
 
 import type { ServerResponse } from "node:http";
@@ -16,6 +17,7 @@ import type { Thread } from "./sse-pacer.ts";
 
 const PERIOD_MS = 100;
 const READ_SHARE = 0.05;
+const PAUSE_MS_MAX = 1_000;
 const READ_AT_ONCE = 100;
 /** Of one write. */
 const CHARS_AT_ONCE = 64 * 1024;
@@ -161,7 +163,7 @@ export class ListStreams {
       // It stands alone: the queue keeps no other one beside it.
       if (notes.some(({ topic }) => topic === "")) this.#ring.forget();
       else for (const change of await this.#parts.read(notes)) this.#put(change);
-      pauseMs = Math.max(PERIOD_MS, (thread.busyMs() - busyFromMs) / READ_SHARE);
+      pauseMs = Math.min(PAUSE_MS_MAX, Math.max(PERIOD_MS, (thread.busyMs() - busyFromMs) / READ_SHARE));
       this.#isFailing = false;
     } catch (err) {
       this.#queue.giveBack(notes);
