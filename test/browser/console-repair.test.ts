@@ -201,3 +201,80 @@ describe("the failure card of a run", { skip: noChromium }, () => {
     await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
   });
 });
+
+describe("the list of runs", { skip: noChromium }, () => {
+  test("pauses, resumes and cancels runs that are ticked by keys, says how many before, and which could not be after", async () => {
+    const gate = gates.pipe("bulk");
+    const jobId = await namedJob("Bulk", graph("bulk", [executor("held", `cat ${gate}`)]));
+    const ids = [await startRun(program, jobId), await startRun(program, jobId)];
+    const { page, complaints } = await openPage(browser, `${program.url}/console/runs?job=${jobId}`);
+    const dialog = page.getByRole("dialog");
+    const stated = (state: string) => page.locator("tbody").getByText(state, { exact: true });
+    await stated("Running").nth(1).waitFor();
+    for (const _ of ids) {
+      await page.keyboard.press("j");
+      await page.keyboard.press("x");
+    }
+    await page.getByText("2 ticked").waitFor();
+    await assertAccessible(page);
+    await page.getByRole("button", { name: "Pause 2" }).click();
+    await page.getByRole("dialog", { name: "Pause 2 runs" }).waitFor();
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    await dialog.getByText("2 of 2 were paused.").waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await stated("Paused").nth(1).waitFor();
+    assert.equal(await page.getByText(/ ticked$/).count(), 0);
+
+    await page.getByLabel("Tick all that are shown").check();
+    await page.getByRole("button", { name: "Resume 2" }).click();
+    // One of them ends before it is resumed.
+    await call(program, "PATCH", `/runs/${ids[0]}`, { desired_state: "cancelled" });
+    await ended(program, String(ids[0]));
+    await dialog.getByRole("button", { name: "Resume 2" }).click();
+    await dialog.getByText("1 of 2 were resumed.").waitFor();
+    await dialog
+      .getByRole("listitem")
+      .filter({ hasText: String(ids[0]) })
+      .waitFor();
+    await assertAccessible(page);
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await stated("Running").waitFor();
+
+    await page.getByLabel(`Tick ${ids[1]}`).check();
+    await page.getByRole("button", { name: "Cancel 1" }).click();
+    await dialog.getByText("It cannot be undone").waitFor();
+    await dialog.getByRole("button", { name: "Cancel 1" }).click();
+    assert.equal((await ended(program, String(ids[1]))).run.status, "cancelled");
+    assert.deepEqual(complaints, []);
+  });
+
+  test("keeps filters under a name, as a link, and forgets them", async () => {
+    const { page, complaints } = await openPage(browser, `${program.url}/console`);
+    await page.getByRole("link", { name: "Runs", exact: true }).first().click();
+    const saved = page.getByRole("navigation", { name: "Saved filters" });
+    await page.getByLabel("Status").selectOption("failed");
+    await page.getByLabel("Since").selectOption("24h");
+    await saved.getByRole("button", { name: "Save these filters" }).click();
+    const dialog = page.getByRole("dialog", { name: "Save these filters" });
+    await dialog.getByLabel("Name").fill("Broken <b>today");
+    await page.keyboard.press("Enter");
+    const link = saved.getByRole("link", { name: "Broken <b>today" });
+    await link.waitFor();
+    assert.equal(await link.getAttribute("aria-current"), "page");
+    assert.equal(await saved.getByRole("button", { name: "Save these filters" }).count(), 0);
+    await page.getByLabel("Status").selectOption("");
+    await saved.getByRole("button", { name: "Save these filters" }).waitFor();
+    await page.reload();
+    await assertAccessible(page);
+    await link.click();
+    await page.waitForURL((url) => url.searchParams.get("status") === "failed");
+    assert.equal(await page.getByLabel("Since").inputValue(), "24h");
+    await saved.getByRole("button", { name: "Forget Broken <b>today" }).click();
+    await link.waitFor({ state: "detached" });
+    await page.reload();
+    await saved.getByRole("button", { name: "Save these filters" }).waitFor();
+    assert.equal(await saved.getByRole("link").count(), 0);
+    assert.deepEqual(complaints, []);
+  });
+});

@@ -80,24 +80,6 @@ describe("the console", { skip: noChromium }, () => {
     await page.context().close();
   });
 
-  test("pauses, resumes and cancels the runs that are ticked, and asks before it cancels", async () => {
-    const gate = gates.pipe("bulk");
-    const jobId = await namedJob("Bulk", graph("bulk", [executor("held", `cat ${gate}`)]));
-    const ids = [await startRun(program, jobId), await startRun(program, jobId)];
-    const opened = await openPage(browser, consoleAt(`/runs?job=${jobId}`));
-    const { page } = opened;
-    for (const id of ids) await page.getByLabel(`Tick ${id}`).check();
-    await page.getByRole("button", { name: "Pause 2" }).click();
-    await page.locator("tbody").getByText("Paused", { exact: true }).nth(1).waitFor();
-    for (const id of ids) await page.getByLabel(`Tick ${id}`).check();
-    await page.getByRole("button", { name: "Cancel 2" }).click();
-    await page.getByRole("dialog").getByText("It cannot be undone").waitFor();
-    await page.getByRole("dialog").getByRole("button", { name: "Cancel 2" }).click();
-    for (const id of ids) assert.equal((await ended(program, id)).run.status, "cancelled");
-    assertQuiet(opened);
-    await page.context().close();
-  });
-
   test("shows a failed run's reason, its graph, its log searched by the server, and its events", async () => {
     const lines =
       'i=1; while [ $i -le 450 ]; do echo "line $i of the log"; i=$((i+1)); done; printf "\\033[1;31mred <b>\\033[0m\\n"; echo "{\\"deep\\": {\\"er\\": 1}}"; echo "broken pipe" >&2; exit 3';

@@ -15,6 +15,7 @@ const others = [
   ["/", "Search in this list"],
   ["j, k", "Next and previous row"],
   ["Enter", "Open the row"],
+  ["x", "Tick the row, or not"],
   ["?", "These keys"],
 ];
 
@@ -48,6 +49,9 @@ export function Keys() {
         case "j":
         case "k":
           moveRow(event.key === "j" ? 1 : -1);
+          return;
+        case "x":
+          tickRow();
       }
     };
     addEventListener("keydown", onKey);
@@ -73,6 +77,12 @@ function Help({ close }) {
 function isTyping(target) {
   if (!(target instanceof HTMLElement)) return false;
   return target.closest("input:not([type=checkbox]), select, textarea, dialog, [contenteditable]") !== null;
+}
+
+/** Where the focus is. */
+function tickRow() {
+  const row = document.activeElement?.closest("tr");
+  /** @type {HTMLElement | null | undefined} */ (row?.querySelector("input[type=checkbox]"))?.click();
 }
 
 /** The links that rows of a list begin with. @param {number} by */

@@ -2,12 +2,12 @@
 // The list of runs: filtered by the address, live, and controlled many at a time.
 
 import { plural } from "../../dashboard/format.js";
-import { patch } from "../api.js";
-import { html, signal, useEffect, useMemo } from "../html.js";
-import { Action } from "../parts/dialog.js";
+import { html, useEffect, useMemo } from "../html.js";
 import { Choice, Chosen, Filters, Search } from "../parts/filters.js";
 import { More, useList } from "../parts/list.js";
-import { Bar, Empty, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
+import { Bar, Copy, Empty, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
+import { Bulk, tick, ticked } from "../parts/run-ticks.js";
+import { SavedFilters } from "../parts/saved-filters.js";
 import { Screen } from "../parts/screen.js";
 import { Elapsed, Time } from "../parts/time.js";
 import { parameter, to } from "../router.js";
@@ -22,9 +22,6 @@ const ages = new Map([
   ["24h", [24 * HOUR_MS, "The last 24 hours"]],
   ["7d", [7 * 24 * HOUR_MS, "The last 7 days"]],
 ]);
-
-/** The ids of the runs that are ticked. */
-const ticked = signal(/** @type {ReadonlySet<string>} */ (new Set()));
 
 export function Page() {
   const age = parameter("since");
@@ -46,7 +43,9 @@ export function Page() {
   useEffect(() => {
     ticked.value = new Set();
   }, [JSON.stringify(query)]);
-  return html`<${Screen} title="Runs">
+  const actions = html`<${Copy} text=${() => location.href}>Copy link</${Copy}>`;
+  return html`<${Screen} title="Runs" actions=${actions}>
+    <${SavedFilters} />
     <${Filters} label="Which runs are shown">
       <${Search} name="q" label="Name or id" />
       <${Choice} name="status" label="Status" values=${statuses} />
@@ -62,37 +61,6 @@ export function Page() {
     ${list.items !== null && list.items.length > 0 && html`<${Table} runs=${list.items} />`}
     <${More} list=${list} />
   </${Screen}>`;
-}
-
-/** @param {{ runs: any[], again: () => void }} properties */
-function Bulk({ runs, again }) {
-  const chosen = runs.filter(({ run_id: id }) => ticked.value.has(id));
-  if (chosen.length === 0) return null;
-  const can = (/** @type {string[]} */ from) => chosen.filter(({ status }) => from.includes(status));
-  const open = ["pending", "queued", "running"];
-  const control = (/** @type {any[]} */ which, /** @type {string} */ desired) => async () => {
-    const results = await Promise.allSettled(
-      which.map(({ run_id: id }) => patch(`/runs/${encodeURIComponent(id)}`, { desired_state: desired })),
-    );
-    again();
-    const failed = results.filter(({ status }) => status === "rejected");
-    const [first] = failed;
-    if (first?.status === "rejected")
-      throw new Error(`${failed.length} of ${which.length} did not change: ${first.reason.message}`);
-    ticked.value = new Set();
-  };
-  const buttons = [
-    { label: "Pause", which: can(open), desired: "paused" },
-    { label: "Resume", which: can(["paused"]), desired: "running" },
-  ];
-  const cancellable = can([...open, "paused"]);
-  return html`<div class="bulk" role="group" aria-label="The runs that are ticked">
-    <span class="number">${chosen.length} ticked</span>
-    ${buttons.map(({ label, which, desired }) => html`<${Action} key=${label} label=${`${label} ${which.length}`} disabled=${which.length === 0} act=${control(which, desired)} />`)}
-    <${Action} label=${`Cancel ${cancellable.length}`} danger disabled=${cancellable.length === 0} act=${control(cancellable, "cancelled")}
-      question="Cancelling ends what these runs do. It cannot be undone, and what they have done outside stays." />
-    <button type="button" onClick=${() => (ticked.value = new Set())}>Tick none</button>
-  </div>`;
 }
 
 /** @param {{ runs: any[] }} properties */
@@ -125,14 +93,9 @@ function rowOf(run, isTicked) {
 /** @param {{ run: any, isTicked: boolean }} properties */
 function Row({ run, isTicked }) {
   const { run_id: id, status, progress, trigger } = run;
-  const tick = () => {
-    const next = new Set(ticked.value);
-    if (!next.delete(id)) next.add(id);
-    ticked.value = next;
-  };
   const label = shown(progress.label, 120);
   return html`<tr>
-    <td><input type="checkbox" aria-label=${`Tick ${id}`} checked=${isTicked} onChange=${tick} /></td>
+    <td><input type="checkbox" aria-label=${`Tick ${id}`} checked=${isTicked} onChange=${() => tick(id)} /></td>
     <th scope="row"><a data-row href=${to(["runs", id])} dir="auto">${shown(run.job_name, 80) || id}</a><code class="muted id">${id}</code></th>
     <td><${Pill} ...${stateOf(run)} />${run.failure && html`<span class="why muted" dir="auto">${shown(run.failure.code, 60)}</span>`}</td>
     <td class="progress" data-name="Agents"><${Bar} value=${progress.agents_done} total=${progress.agents_total} label=${`Agents done of ${id}`} state=${status} />
