@@ -1,10 +1,11 @@
 // The table agents, and the agents of brief jobs, which are in the jobs' own rows (brief-jobs.ts). The journal writes them.
 
+import { type RawBuilder, sql } from "kysely";
 import type { AgentRecord, AgentStatus } from "../../engine/journal.ts";
 import type { AgentStanding, JobRecords } from "../../runs/job-records.ts";
 import { columnsOf, flag, json, type Stored } from "./columns.ts";
 import type { Database } from "./database.ts";
-import { type Db, listed, type Query, query } from "./query.ts";
+import { type Db, kindOf, listed, type Query, query } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
 export const agents = columnsOf<Schema["agents"], AgentRecord>({
@@ -68,13 +69,19 @@ const standings = query(
   }),
 );
 
+/** By the primary key: what is IN a list of unknown length, PostgreSQL would look for in the whole table. */
+const isOneOf = (db: Db, column: "job_id" | "agent_index", list: RawBuilder<string | number>) =>
+  kindOf(db) === "sqlite"
+    ? sql<boolean>`${sql.ref(column)} IN ${list}`
+    : sql<boolean>`${sql.ref(column)} = ANY (ARRAY${list})`;
+
 const states = query(
   (db, jobIdsJson: string, indicesJson: string) =>
     db
       .selectFrom("agents")
       .select(["job_id", "agent_index", "status"])
-      .where("job_id", "in", listed<string>(db, jobIdsJson, "text"))
-      .where("agent_index", "in", listed<number>(db, indicesJson, "bigint")),
+      .where(isOneOf(db, "job_id", listed<string>(db, jobIdsJson, "text")))
+      .where(isOneOf(db, "agent_index", listed<number>(db, indicesJson, "bigint"))),
   (row) => ({ jobId: row.job_id, index: row.agent_index, status: row.status as AgentStatus }),
 );
 
