@@ -82,10 +82,8 @@ const noneOfAny = () => Object.fromEntries(logLevels.map((level) => [level, 0]))
  * The times that the count is about, and the narrowest buckets of which there are few enough for them. Where it begins in the
  * history changes neither: who counts on behind what was counted gets buckets that fit.
  */
-async function spanOf(
-  source: LogSource,
-  { filter, buckets }: CountRequest,
-): Promise<Omit<CountPosition, "seq"> | null> {
+async function spanOf(source: LogSource, request: CountRequest): Promise<Omit<CountPosition, "seq"> | null> {
+  const { filter, buckets } = request;
   const { sinceMs, untilMs } = filter;
   const { fromSeq, endSeq } = await placeOf(source, { filter });
   const [first] = (await source.after(fromSeq - 1)).lines;

@@ -53,6 +53,20 @@ export const storeMutations: readonly Mutation[] = [
     tests: ["test/simulation/disk.test.ts", "src/store/sqlite/log-sync.test.ts"],
   },
   {
+    fault: "what is logged before an event is in the log from it on",
+    file: "src/runs/log-page.ts",
+    search: "fromSeq: Math.max(sinceSeq, since?.fromSeq ?? 1)",
+    replacement: "fromSeq: since?.fromSeq ?? 1",
+    tests: ["src/http/resources/logs.test.ts"],
+  },
+  {
+    fault: "what is counted on has buckets of its own, into which those before do not fit",
+    file: "src/runs/log-histogram.ts",
+    search: "await placeOf(source, { filter })",
+    replacement: "await placeOf(source, request)",
+    tests: ["src/runs/log-histogram.test.ts"],
+  },
+  {
     fault: "a page of a history has events that are not on disk",
     file: "src/store/sql/events.ts",
     search: "await database.durableJob(jobId);\n      return { firstSeq: wanted,",

@@ -39,6 +39,16 @@ export function Rows({ log, marked, isWrapped, onStart, onEnd, onOpen, hrefOf })
   const [, setTimes] = useState(0);
   const again = () => setTimes((times) => times + 1);
 
+  const drawn = useRef({ lines: log.lines, tops: [0] });
+
+  // Also before the event that tells of it: what was read meanwhile must not undo it.
+  if (box.current !== null && Math.abs(box.current.scrollTop - placed.current.scrollTop) >= 1) {
+    const { scrollTop, clientHeight, scrollHeight } = box.current;
+    const isAtEnd = log.newer === null && scrollTop + clientHeight >= scrollHeight - NEAR_PX;
+    kept.current = isAtEnd ? null : (firstInSight(box.current) ?? nearest(drawn.current, scrollTop));
+    placed.current.scrollTop = scrollTop;
+  }
+
   const { lines } = log;
   const viewPx = box.current?.clientHeight ?? 600;
   const tops = topsOf(lines, heights.current);
@@ -60,6 +70,7 @@ export function Rows({ log, marked, isWrapped, onStart, onEnd, onOpen, hrefOf })
   const topPx = topOf();
   const from = firstPlace(tops, topPx - BEYOND_PX);
   const to = Math.min(lines.length, firstPlace(tops, topPx + viewPx + BEYOND_PX) + 1);
+  drawn.current = { lines, tops };
   log.isAtEnd = kept.current === null && log.newer === null;
 
   function topOf() {
@@ -120,12 +131,6 @@ export function Rows({ log, marked, isWrapped, onStart, onEnd, onOpen, hrefOf })
     again();
   }, [isWrapped]);
 
-  const scrolled = () => {
-    const { scrollTop, clientHeight, scrollHeight } = /** @type {HTMLElement} */ (box.current);
-    if (Math.abs(scrollTop - placed.current.scrollTop) < 1) return;
-    const isAtEnd = log.newer === null && scrollTop + clientHeight >= scrollHeight - NEAR_PX;
-    keep(isAtEnd ? null : firstPlace(tops, scrollTop), scrollTop);
-  };
   /** @param {number | null} place @param {number} [top] */
   const keep = (place, top = topPx) => {
     const line = place === null ? undefined : lines[place];
@@ -174,7 +179,7 @@ export function Rows({ log, marked, isWrapped, onStart, onEnd, onOpen, hrefOf })
     if (kept.current === null) keep(firstPlace(tops, topPx));
     again();
   };
-  return html`<div class="log" data-wrap=${String(isWrapped)} ref=${box} onScroll=${scrolled} onKeyDown=${pressed} onFocusIn=${moved} tabindex="0" role="feed" aria-busy=${String(log.isReading)} aria-label="Log of the run" aria-describedby="log-help">
+  return html`<div class="log" data-wrap=${String(isWrapped)} ref=${box} onScroll=${again} onKeyDown=${pressed} onFocusIn=${moved} tabindex="0" role="feed" aria-busy=${String(log.isReading)} aria-label="Log of the run" aria-describedby="log-help">
     <${Room} px=${tops[from] ?? 0} />
     ${lines.slice(from, to).map((line) => html`<${Line} key=${line.id} line=${line} isMarked=${line.id === marked} isUnfolded=${unfolded.current.has(line.id)} onOpen=${onOpen} onFold=${fold} href=${hrefOf(line.id)} />`)}
     <${Room} px=${totalPx - (tops[to] ?? totalPx)} />
@@ -209,6 +214,23 @@ function firstPlace(tops, px) {
     else high = middle - 1;
   }
   return low;
+}
+
+/** As the page has it now, heights that are not measured yet included. @param {HTMLElement} list @returns {Kept} */
+function firstInSight(list) {
+  const { top } = list.getBoundingClientRect();
+  for (const row of /** @type {NodeListOf<HTMLElement>} */ (list.querySelectorAll(".log-line"))) {
+    const { top: from, bottom } = row.getBoundingClientRect();
+    if (bottom > top) return { id: Number(row.dataset.id), fromTopPx: from - top };
+  }
+  return null;
+}
+
+/** Where no line of the page is in sight. @param {{ lines: readonly { id: number }[], tops: readonly number[] }} drawn @param {number} px @returns {Kept} */
+function nearest({ lines, tops }, px) {
+  const place = firstPlace(tops, px);
+  const line = lines[place];
+  return line === undefined ? null : { id: line.id, fromTopPx: (tops[place] ?? 0) - px };
 }
 
 /** The first line of an id or behind it; else the last one. @param {readonly { id: number }[]} lines @param {number} id */
