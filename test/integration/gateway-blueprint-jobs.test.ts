@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { jobIs, labelIs, readyJob, type TestCatalog, testCatalog } from "../support/blueprint-catalog.ts";
+import { succeed } from "../support/blueprint-operations.ts";
 import {
   ask,
   assertProblem,
@@ -21,6 +22,7 @@ import {
 import { executor, graph, router } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
 import { type Program, temporaryHome } from "../support/program.ts";
+import { until } from "../support/until.ts";
 
 const quick = graph("quick", [router("in")]);
 const services = { name: "whole", port: 4711 };
@@ -35,6 +37,8 @@ const waiting = (gate: string) => {
   return { ...quick, resources: [{ name: "index", prepare }] };
 };
 
+const failing = executor("work", ["false"]);
+
 let catalog: TestCatalog;
 let program: Program;
 before(async () => {
@@ -43,6 +47,7 @@ before(async () => {
     digest: { ...quick, metadata: { name: "A digest" } },
     offering,
     listed: quick,
+    grown: graph("grown", [router("in"), failing], [["in", "work"]]),
     slow: waiting(join(catalog.folder, "open")),
     broken: { graph_id: "broken" },
   };
@@ -113,6 +118,42 @@ test("GET /jobs shows the jobs of one blueprint when it is asked for, and its pa
   assert.deepEqual(await ids("blueprint_id=listed"), made.toReversed());
   assert.deepEqual(await ids("blueprint_id=listed&include_terminal=false"), made.slice(1).toReversed());
   assert.deepEqual(await ids("blueprint_id=nothing"), []);
+});
+
+test("the grid of a job whose blueprint was added again with another graph has the agents of now, found in old runs by their ids", async () => {
+  const jobId = await readyJob(program, "grown");
+  const first = await startRun(program, jobId);
+  await ended(program, first);
+  const edges = [
+    ["in", "check"],
+    ["check", "work"],
+  ] as const;
+  await catalog.write(
+    "grown",
+    graph("grown", [failing, router("check"), router("in")], edges, { entrypoints: ["in"] }),
+  );
+  const isSeen = async () => (await call(program, "GET", "/blueprints/grown")).modified === true;
+  await until("the change of the folder is seen", isSeen);
+  await succeed(program, "grown", "additions");
+  // With changes of the configuration, even none, it is of the blueprint as it is now.
+  const second = await startRun(program, jobId, { config_overrides: {} });
+  await ended(program, second);
+  const { items, runs } = (await call(program, "GET", `/jobs/${jobId}/grid`)) as never as {
+    readonly items: readonly JsonObject[];
+    readonly runs: readonly JsonObject[];
+  };
+  assert.deepEqual(
+    runs.map(({ run_id }) => run_id),
+    [second, first],
+  );
+  assert.deepEqual(
+    items.map(({ agent_id, states }) => [agent_id, states]),
+    [
+      ["work", ["failed", "failed"]],
+      ["check", ["done", null]],
+      ["in", ["done", "done"]],
+    ],
+  );
 });
 
 test("a job whose blueprint is being added is shown and run; a killed program's successor sees it through", async () => {

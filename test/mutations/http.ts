@@ -51,6 +51,13 @@ export const httpMutations: readonly Mutation[] = [
     tests: agentEnds,
   },
   {
+    fault: "agents of an older graph are found by their places in the one of now",
+    file: "src/http/resources/job-grid.ts",
+    search: "fingerprint === job.fingerprint ? null :",
+    replacement: "fingerprint !== null ? null :",
+    tests: ["test/integration/gateway-blueprint-jobs.test.ts"],
+  },
+  {
     fault: "an agent that a run never came to is still shown as pending when the run has ended",
     file: "src/http/resources/job-grid.ts",
     search: "states[column] = nodeState(own, run,",
