@@ -94,6 +94,10 @@ describe("the console", { skip: noChromium }, () => {
     await heading(page, "Import");
     await page.getByRole("heading", { name: "What went wrong" }).waitFor();
     await page.getByText("executor.exit_nonzero").waitFor();
+    const bytes = await page.evaluate(
+      "performance.getEntries().reduce((sum, { name, transferSize }) => sum + (/\\/console\\b/.test(name) ? transferSize : 0), 0)",
+    );
+    assert.ok(Number(bytes) > 40_000 && Number(bytes) <= 90_000, `${bytes} bytes to the first picture`);
     await page.getByRole("link", { name: "Graph" }).click();
     await page.locator('.box[data-state="failed"]', { hasText: "parse" }).waitFor();
     await page.getByRole("link", { name: "Logs" }).click();

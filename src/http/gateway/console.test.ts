@@ -40,6 +40,19 @@ test("every path is the one page, whose scripts are all preloaded, and there, an
   assert.ok(!policy.includes("unsafe"), policy);
 });
 
+test("all that a browser may open by itself has the page's policy: pages, pictures and workers", async () => {
+  const policyOf = async (url: string) => (await get(url)).headers["content-security-policy"];
+  const policy = await policyOf("/console");
+  const assets = "/console/assets/console";
+  for (const name of ["icon.svg", "list-worker.js", "run/layout-worker.js", "index.html"])
+    assert.equal(await policyOf(`${assets}/${name}`), policy, name);
+  for (const name of ["main.js", "console.css"]) {
+    const { headers } = await get(`${assets}/${name}`);
+    assert.equal(headers["content-security-policy"], undefined);
+    assert.equal(headers["x-content-type-options"], "nosniff");
+  }
+});
+
 test("a file is compressed for who takes it, and sent once", async () => {
   const url = "/console/assets/console/main.js";
   const plain = await get(url);

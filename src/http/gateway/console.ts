@@ -23,6 +23,8 @@ const START = "console/main.js";
 const FOLDERS = ["console", "dashboard", "vendor"];
 /** What browsers are given; tests, types and settings lie beside it. */
 const SHIPPED = /^(?:[a-z-]+\/)*[a-z-]+\.(?:js|css|svg|html)$|^dashboard\/run-stream\.mjs$/;
+/** What is part of a page and never one by itself, or a worker: the page's policy holds for it, and a third of its bytes would be headers. */
+const PART = /(?<!-worker)\.m?js$|\.css$/;
 const STATIC_IMPORT = /^(?:import|export)\b[^"'();]*"(\.[^"]+)"/gm;
 const contentTypes: Readonly<Record<string, string>> = served.contentTypes;
 
@@ -40,9 +42,10 @@ export function consoleRoutes(app: FastifyInstance): void {
   const send = async (request: FastifyRequest, reply: FastifyReply, name: string) => {
     const asset = (await assets()).get(name);
     if (asset === undefined) throw new Problem("not_found", `The console has no file ${shown(name)}.`);
+    const headers = PART.test(name) ? partHeaders : pageHeaders;
     return takesGzip(request.headers)
-      ? sendContent(request, reply, asset.compressed, { ...pageHeaders, "content-encoding": "gzip" })
-      : sendContent(request, reply, asset.plain, pageHeaders);
+      ? sendContent(request, reply, asset.compressed, { ...headers, "content-encoding": "gzip" })
+      : sendContent(request, reply, asset.plain, headers);
   };
 
   for (const path of [CONSOLE_PATH, `${CONSOLE_PATH}/*`]) {
@@ -100,9 +103,10 @@ const policy = [
   "trusted-types console",
 ];
 
+const partHeaders = { vary: "Accept-Encoding" };
 const pageHeaders = {
   "content-security-policy": policy.join("; "),
   "cross-origin-opener-policy": "same-origin",
   "referrer-policy": "no-referrer",
-  vary: "Accept-Encoding",
+  ...partHeaders,
 };

@@ -5,13 +5,14 @@ import { html, signal, useEffect, useState } from "./html.js";
 import { Keys } from "./keys.js";
 import { connection } from "./live.js";
 import { pages } from "./page-list.js";
+import { lazily } from "./parts/lazily.js";
 import { Problem } from "./parts/pieces.js";
 import { Time } from "./parts/time.js";
 import { matched, place, to } from "./router.js";
 import { isGuest, session, signInShown, signOut } from "./session.js";
-import { SignIn } from "./sign-in.js";
 import { nextTheme, theme } from "./theme.js";
 
+const SignIn = lazily(async () => (await import("./sign-in.js")).SignIn);
 const isDrawerOpen = signal(false);
 
 export function App() {

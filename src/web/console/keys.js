@@ -3,10 +3,11 @@
 
 import { html, signal, useEffect } from "./html.js";
 import { pages } from "./page-list.js";
-import { Palette } from "./palette.js";
 import { Dialog } from "./parts/dialog.js";
+import { lazily } from "./parts/lazily.js";
 import { go, to } from "./router.js";
 
+const Palette = lazily(async () => (await import("./palette.js")).Palette);
 const shownOver = signal(/** @type {"" | "palette" | "help"} */ (""));
 const FOLLOW_MS = 1_200;
 

@@ -1,12 +1,26 @@
 // @ts-check
-// A message with another body: what changes is shown before it is sent.
+// A message that was not processed is sent again, as it is or changed: what changes is shown before.
 
+import { post } from "../api.js";
 import { html, useId, useState } from "../html.js";
-import { Dialog } from "./dialog.js";
+import { Action, Dialog } from "./dialog.js";
 import { Diff } from "./diff.js";
 
+/** @param {any} letter */
+export const retryPath = ({ run_id: runId, dead_letter_id: id }) =>
+  `/runs/${encodeURIComponent(runId)}/dead-letters/${encodeURIComponent(id)}/retry`;
+
+/** @param {{ letter: any, again: () => void }} properties */
+export function Resend({ letter, again }) {
+  const send = async (/** @type {object} */ body) => {
+    await post(retryPath(letter), body);
+    again();
+  };
+  return html`<${Action} label="Send again" act=${() => send({})} /><${ChangeAndSend} body=${letter.message.body} send=${send} />`;
+}
+
 /** @param {{ body: unknown, send: (change: { body: unknown }) => Promise<void> }} properties */
-export function ChangeAndSend({ body, send }) {
+function ChangeAndSend({ body, send }) {
   const [isShown, setShown] = useState(false);
   const close = () => setShown(false);
   return html`<button type="button" onClick=${() => setShown(true)}>Change and send …</button>

@@ -6,9 +6,8 @@ import { get, post } from "../api.js";
 import { html, useState } from "../html.js";
 import { to } from "../router.js";
 import { isGuest } from "../session.js";
-import { Action } from "./dialog.js";
 import { Diff } from "./diff.js";
-import { ChangeAndSend } from "./letter-change.js";
+import { Resend, retryPath } from "./letter-change.js";
 import { useResource } from "./list.js";
 import { Facts, Json, Pill, shown } from "./pieces.js";
 import { Time } from "./time.js";
@@ -25,10 +24,6 @@ export const reasons = new Map(
     processing_failed: "Its processing failed",
   }),
 );
-
-/** @param {any} letter */
-export const retryPath = ({ run_id: runId, dead_letter_id: id }) =>
-  `/runs/${encodeURIComponent(runId)}/dead-letters/${encodeURIComponent(id)}/retry`;
 
 /**
  * Asks about sending every open letter of a list again, beyond what is shown of it too.
@@ -72,10 +67,6 @@ export const Letters = ({ letters, again, withRun = false, isOver = false }) =>
 function Letter({ letter, again, withRun, isOver }) {
   const { dead_letter_id: id, run_id: runId, message } = letter;
   const [isOpen, setOpen] = useState(false);
-  const resend = async (/** @type {object} */ body) => {
-    await post(retryPath(letter), body);
-    again();
-  };
   return html`<section class="card" aria-label=${`Message ${id}`}>
     <div class="heading-line"><h2 dir="auto">${shown(message.type, 80) || "A message"}</h2>
       <div class="actions">
@@ -84,7 +75,7 @@ function Letter({ letter, again, withRun, isOver }) {
           letter.status === "open" &&
           !isGuest() &&
           !isOver &&
-          html`<${Action} label="Send again" act=${() => resend({})} /><${ChangeAndSend} body=${message.body} send=${resend} />`
+          html`<${Resend} letter=${letter} again=${again} />`
         }
       </div></div>
     <${Facts} items=${[

@@ -7,15 +7,15 @@ import { duration, timeOfDay } from "../../dashboard/format.js";
 import { get, post } from "../api.js";
 import { html } from "../html.js";
 import { Action } from "../parts/dialog.js";
-import { ChangeAndSend } from "../parts/letter-change.js";
-import { retryPath } from "../parts/letters.js";
+import { lazily } from "../parts/lazily.js";
 import { useResource } from "../parts/list.js";
 import { Copy, Facts, Json, shown } from "../parts/pieces.js";
 import { Time } from "../parts/time.js";
 import { go, to } from "../router.js";
 import { isGuest } from "../session.js";
 import { styledParts } from "./ansi.js";
-import { issueOf } from "./issue.js";
+
+const Resend = lazily(async () => (await import("../parts/letter-change.js")).Resend);
 
 const LOG_LINES = 20;
 const LETTERS = 50;
@@ -64,6 +64,7 @@ export function Failure({ source, failure }) {
     const bundle =
       bundleId === undefined ? null : await get(`/bundles/${encodeURIComponent(bundleId)}`).catch(() => null);
     const version = health?.version ?? "";
+    const { issueOf } = await import("./issue.js");
     return issueOf({ run, failure, attempts, history, input: letter?.message.body, job, bundle, version });
   };
   return html`<section class="card failure" aria-labelledby="failure-heading">
@@ -106,15 +107,6 @@ const titleOf = ({ status, finished_at: end }) => {
 async function rerun({ run_id: id, job_id: jobId }) {
   const { run_id: next } = await post(`/jobs/${encodeURIComponent(jobId)}/runs`, { rerun_of: id });
   go(to(["runs", next]));
-}
-
-/** @param {{ letter: any, again: () => void }} properties */
-function Resend({ letter, again }) {
-  const send = async (/** @type {object} */ body) => {
-    await post(retryPath(letter), body);
-    again();
-  };
-  return html`<${Action} label="Send again" act=${() => send({})} /><${ChangeAndSend} body=${letter.message.body} send=${send} />`;
 }
 
 /**

@@ -2,11 +2,13 @@
 // What a reader must know first: why the run failed, what waits for a person, its results, and its inputs.
 
 import { html } from "../html.js";
+import { lazily } from "../parts/lazily.js";
 import { useList } from "../parts/list.js";
 import { Empty, Json } from "../parts/pieces.js";
-import { Question } from "../parts/question.js";
 import { Failure, failureOf } from "./failure.js";
-import { FileList } from "./file-list.js";
+
+const Question = lazily(async () => (await import("../parts/question.js")).Question);
+const FileList = lazily(async () => (await import("./file-list.js")).FileList);
 
 /** @param {{ source: import("./run-source.js").RunSource }} properties */
 export function Tab({ source }) {
@@ -48,6 +50,6 @@ function Outputs({ source }) {
   const isEmpty = list.items !== null && list.items.length === 0;
   return html`<section class="card" aria-labelledby="outputs-heading"><h2 id="outputs-heading">Outputs</h2>
     ${isEmpty && html`<${Empty}>${run.finished_at === null ? "Nothing yet." : "The run has no outputs."}</${Empty}>`}
-    ${list.items !== null && html`<${FileList} id=${id} files=${list.items} />`}
+    ${list.items !== null && !isEmpty && html`<${FileList} id=${id} files=${list.items} />`}
   </section>`;
 }

@@ -5,14 +5,16 @@ import { progressOf } from "../../dashboard/model.js";
 import { patch } from "../api.js";
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { Action } from "../parts/dialog.js";
+import { lazily } from "../parts/lazily.js";
 import { announce, Bar, Copy, Facts, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
 import { Elapsed, Time } from "../parts/time.js";
 import { to } from "../router.js";
-import { isGuest } from "../session.js";
+import { isGuest, session } from "../session.js";
 import { rangeOf } from "./range.js";
 import { RunSource } from "./run-source.js";
-import { Share } from "./share.js";
+
+const Shares = lazily(async () => (await import("./share.js")).Shares);
 
 /** @type {readonly { tab: string, name: string, load: () => Promise<{ Tab: any }> }[]} */
 const tabs = [
@@ -131,4 +133,13 @@ function Opened({ tab, source }) {
   if (error !== null)
     return html`<${Problem} error=${new Error("This view cannot be loaded. Check that the gateway runs, then reload the page.")} />`;
   return loaded === null || source.model === null ? null : html`<${loaded.Tab} source=${source} />`;
+}
+
+/** @param {{ runId: string }} properties */
+function Share({ runId }) {
+  const [isOpen, setOpen] = useState(false);
+  // Without a token everybody who reaches the gateway sees every run.
+  if (!session.value.needs_token) return null;
+  return html`<button type="button" onClick=${() => setOpen(true)}>Share</button>
+    ${isOpen && html`<${Shares} runId=${runId} close=${() => setOpen(false)} />`}`;
 }

@@ -7,21 +7,11 @@ import { Action, Dialog } from "../parts/dialog.js";
 import { useList } from "../parts/list.js";
 import { Copy, Problem } from "../parts/pieces.js";
 import { Time } from "../parts/time.js";
-import { session } from "../session.js";
 
 const DAYS = [1, 7, 30, 365];
 
-/** @param {{ runId: string }} properties */
-export function Share({ runId }) {
-  const [isOpen, setOpen] = useState(false);
-  // Without a token everybody who reaches the gateway sees every run.
-  if (!session.value.needs_token) return null;
-  return html`<button type="button" onClick=${() => setOpen(true)}>Share</button>
-    ${isOpen && html`<${Shares} runId=${runId} close=${() => setOpen(false)} />`}`;
-}
-
 /** @param {{ runId: string, close: () => void }} properties */
-function Shares({ runId, close }) {
+export function Shares({ runId, close }) {
   const { items, hasMore, error, more, again } = useList("/sessions", { kind: "share", run_id: runId }, []);
   const [days, setDays] = useState(7);
   const [link, setLink] = useState("");
