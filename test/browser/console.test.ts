@@ -446,14 +446,11 @@ describe("the console", { skip: noChromium }, () => {
         "/raw",
       ].map((tab) => `/runs/${runId}${tab}`),
     ];
-    for (const [name, options] of Object.entries(views)) {
-      const opened = await openPage(browser, consoleAt(paths[0] ?? ""), options);
-      for (const path of name === "light"
-        ? paths
-        : sized(
-            paths.filter((_, index) => index % 4 === 0),
-            paths,
-          )) {
+    for (const [at, [name, options]] of Object.entries(views).entries()) {
+      const opened = await openPage(browser, consoleAt(""), options);
+      // In short each page in one of the views.
+      const some = paths.filter((_, index) => index % Object.keys(views).length === at);
+      for (const path of sized(some, paths)) {
         await opened.page.goto(consoleAt(path));
         await opened.page.locator("main .card, main .empty").first().waitFor();
         assert.deepEqual(await accessibilityProblems(opened.page), [], `${path} in ${name}`);
