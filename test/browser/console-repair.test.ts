@@ -1,8 +1,9 @@
 // What a person does in the console after something broke: messages sent again, changed or not, and many runs at a time.
 
 import assert from "node:assert/strict";
+import { EventEmitter, once } from "node:events";
 import { after, afterEach, before, describe, test } from "node:test";
-import type { Browser, Page } from "playwright-core";
+import type { Browser, Page, Route } from "playwright-core";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
@@ -109,11 +110,43 @@ describe("dead letters in the console", { skip: noChromium }, () => {
     await dialog.getByRole("button", { name: "Send 2 messages again" }).click();
     await dialog.getByText("2 of 2 were sent again.").waitFor();
     await dialog.getByRole("button", { name: "Close" }).click();
+    // Both come back, so the one that others are compared with is still the one that was taken.
+    await cards.nth(4).waitFor();
+    await cards.first().getByText("Its body").click();
+    await cards.first().getByRole("row", { name: "/ok true nothing" }).waitFor();
     const letters = await walk(program, `/runs/${runId}/dead-letters?status=retried`);
     assert.deepEqual(
       letters.map(({ change }) => change),
       [{ principal: "anonymous", body: { n: 2, ok: true } }, null, null],
     );
+    assert.deepEqual(complaints, []);
+    await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
+  });
+
+  test("are a few at a time sent again, and no more once the dialog is closed", async () => {
+    const { jobId, runId } = await particular("Many", 8);
+    const { page, complaints } = await openRun(jobId, "Many", "Dead letters");
+    const asked = new EventEmitter();
+    const sent: Route[] = [];
+    await page.route(/\/dead-letters\/dl_[^/]+\/retry$/, (route) => {
+      if (sent.push(route) === 6) asked.emit("six");
+    });
+    const six = once(asked, "six");
+    await page.getByRole("button", { name: "Send all again" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Send 8 messages again" }).click();
+    await six;
+    await dialog.getByText("0 of 8. Closing leaves the rest as it is.").waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await dialog.waitFor({ state: "detached" });
+    for (const route of [...sent]) {
+      const answered = page.waitForResponse(route.request().url());
+      await route.continue();
+      await answered;
+    }
+    await page.getByText("Sent again", { exact: true }).nth(5).waitFor();
+    assert.equal(sent.length, 6);
+    assert.equal((await walk(program, `/runs/${runId}/dead-letters?status=retried`)).length, 6);
     assert.deepEqual(complaints, []);
     await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
   });
