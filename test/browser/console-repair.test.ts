@@ -299,6 +299,7 @@ describe("the list of runs", { skip: noChromium }, () => {
     await page.getByLabel("Status").selectOption("");
     await saved.getByRole("button", { name: "Save these filters" }).waitFor();
     await page.reload();
+    await link.waitFor();
     await assertAccessible(page);
     await link.click();
     await page.waitForURL((url) => url.searchParams.get("status") === "failed");
