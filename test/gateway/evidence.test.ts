@@ -92,7 +92,7 @@ describe("logs and timeline", () => {
     runId = String(run.run_id);
   });
 
-  test('"Log record: {ts, level, run_id, agent_id, attempt, stream: stdout|stderr|worker|runtime, message, fields, trace_id, span_id}"', async () => {
+  test('"Log record: {ts, level, run_id, agent_id, attempt, stream: stdout|stderr|worker|runtime, message, fields, trace_id, span_id}", and the id of its event', async () => {
     const logs = await walk(program, `/runs/${runId}/logs`, 2);
     const keys = [
       "ts",
@@ -106,7 +106,8 @@ describe("logs and timeline", () => {
       "trace_id",
       "span_id",
     ];
-    for (const log of logs) {
+    for (const { id, ...log } of logs) {
+      assert.ok(Number.isInteger(id));
       assert.deepEqual(Object.keys(log), keys);
       assert.deepEqual([log.run_id, log.trace_id, log.attempt], [runId, run.trace_id, 1]);
       assert.match(String(log.span_id), /^[0-9a-f]{16}$/);
