@@ -264,6 +264,7 @@ describe("what a job shows of its runs", () => {
       attempts: 1,
       status: "open",
       retried_at: null,
+      change: null,
     };
     assert.deepEqual(rest, expected);
     assert.doesNotMatch(JSON.stringify(letters), /secret-/);
