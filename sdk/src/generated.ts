@@ -3921,8 +3921,9 @@ export interface Operations {
   /**
    * See what agents were in a job's newest runs (GET /api/v1/jobs/{job_id}/grid)
    *
-   * Agents by runs. A page costs one read of the rows it shows, however long the histories are. Rows are
-   * the agents of the job's graph as it is now: none while the job waits for its blueprint.
+   * Agents by runs. A page costs one read of the rows it shows, however long the histories are, and has
+   * fewer agents than page_size where that would be more than 2,000 states. Rows are the agents of the
+   * job's graph as it is now: none while the job waits for its blueprint.
    */
   readonly getJobGrid: {
     readonly request: {

@@ -112,6 +112,27 @@ test("the grid has what each agent was in the newest runs, page by page of the s
   assert.deepEqual(found.items.map(statesOf), [["Build", "failed"]]);
 });
 
+test("a page of the grid has two thousand states at most, and the walk has every agent once", async () => {
+  const names = Array.from({ length: 120 }, (_, i) => `w${i}`);
+  const edges = names.map((name) => ["in", name] as const);
+  const jobId = await createJob(
+    program,
+    graph("wide", [router("in"), ...names.map((name) => router(name))], edges),
+  );
+  for (let run = 0; run < 20; run++) await ended(program, await startRun(program, jobId));
+  const seen: unknown[] = [];
+  const sizes: number[] = [];
+  let token: unknown = null;
+  do {
+    const page: Grid = await gridOf(jobId, `?page_size=200${token === null ? "" : `&page_token=${token}`}`);
+    seen.push(...page.items.map(({ agent_id: id }) => id));
+    sizes.push(page.items.length);
+    token = page.next_page_token;
+  } while (token !== null);
+  assert.deepEqual(seen, ["in", ...names]);
+  assert.deepEqual(sizes, [100, 21]);
+});
+
 test("a graph that stops short says which agents nothing reached and which output is missing", async () => {
   const jobId = await createJob(program, short);
   const runId = await startRun(program, jobId);

@@ -19,6 +19,8 @@ import { StepState } from "./workflow-progress.ts";
 
 const RUNS_DEFAULT = 25;
 const RUNS_MAX = 100;
+/** Of a page: they are read and rendered in some five milliseconds. */
+const CELLS_MAX = 2_000;
 
 const GridAgentSchema = Type.Object({
   agent_id: Type.String({ examples: ["writer"] }),
@@ -63,7 +65,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       operationId: "getJobGrid",
       summary: "See what agents were in a job's newest runs",
       description:
-        "Agents by runs. A page costs one read of the rows it shows, however long the histories are. Rows are the agents of the job's graph as it is now: none while the job waits for its blueprint.",
+        "Agents by runs. A page costs one read of the rows it shows, however long the histories are, and has fewer agents than page_size where that would be more than 2,000 states. Rows are the agents of the job's graph as it is now: none while the job waits for its blueprint.",
       query: JobGridQuery,
       answers: { 200: JobGridSchema },
       problems: ["conflict"],
@@ -75,8 +77,12 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
         return sendPage(parts, request, reply, {
           rows: async (limit, after) => {
             runs = await parts.records.gridRuns(jobId, count, after === null ? null : String(after[1]));
-            const found = matching(nodes, after === null ? 0 : Number(after[0]) + 1, q, limit);
-            return rowsOf(parts, { runs, fingerprint: bundleFingerprint }, found);
+            const agentsMax = Math.max(1, Math.floor(CELLS_MAX / Math.max(1, runs.length)));
+            const from = after === null ? 0 : Number(after[0]) + 1;
+            const found = matching(nodes, from, q, Math.min(limit, agentsMax + 1));
+            const isCut = found.length > agentsMax;
+            const agents = isCut ? found.slice(0, agentsMax) : found;
+            return { rows: await rowsOf(parts, { runs, fingerprint: bundleFingerprint }, agents), isCut };
           },
           positionOf: ({ node }) => [node.index, runs[0]?.runId ?? ""],
           render: ({ node: { nodeId, agentType, role }, states }) =>
@@ -131,7 +137,7 @@ async function rowsOf(
       if (indices[at] === undefined) continue;
       for (const { run, column } of alike) {
         const own = statuses.get(`${run.runtimeJobId} ${indices[at]}`) ?? "pending";
-        // Of what an end has cut off, the record says so itself, but for runs from before it did.
+        // The record of an agent tells that the end has cut it off. Older records do not: there it is what had not ended.
         states[column] = nodeState(own, run, () => own === "running" || own === "waiting");
       }
     }
