@@ -125,7 +125,17 @@ export async function startProgram(
     thread: realThread,
   });
   const metrics = openMetrics(core, gateway, { streams, lists, waits, nodes }, undo);
-  const serving = { servers, streams, lists, waits, nodes, capacity, metrics, stopping: stopping.signal };
+  const serving = {
+    servers,
+    streams,
+    lists,
+    waits,
+    nodes,
+    capacity,
+    metrics,
+    env,
+    stopping: stopping.signal,
+  };
   await core.resources.start();
   await core.node?.join({
     programLost: () => gateway.programLost(),

@@ -14,7 +14,7 @@ import { runtimeServer } from "../http/runtime/server.ts";
 import { programVersion } from "../lib/version.ts";
 import { type MetricsSource, metricsSource } from "../observability/metrics/metrics-source.ts";
 import { ProcessMeter } from "../observability/metrics/process-meter.ts";
-import { describeTelemetry } from "../observability/traces/settings.ts";
+import { describeTelemetry, type Env } from "../observability/traces/settings.ts";
 import type { Capacity } from "../resources/capacity.ts";
 import { checkFiles } from "./bytes.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
@@ -82,6 +82,8 @@ export interface Serving {
   readonly nodes: ClusterNodes;
   readonly capacity: Capacity;
   readonly metrics: MetricsSource;
+  /** What says whether and how traces are exported. */
+  readonly env: Env;
   readonly stopping: AbortSignal;
 }
 
@@ -192,7 +194,7 @@ async function gatewayApi(
       nodeOrders: core.node?.orders ?? null,
       reconcileNode: core.reconcileNode,
       checkFiles: () => checkFiles(config),
-      settings: () => [...describeConfig(config), ...describeTelemetry(process.env)],
+      settings: () => [...describeConfig(config), ...describeTelemetry(serving.env)],
       sandboxEngine: config.sandboxEngine,
       processId: systemRandomness.id().slice(-8),
       stopping: serving.stopping,

@@ -7,7 +7,7 @@ import { after, afterEach, before, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
 import { launchChromium, noChromium, openPage } from "../support/chromium.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
-import { call, createJob, ended, follow, happens, startRun } from "../support/gateway-api.ts";
+import { call, createJob, ended, follow, happens, startRun, walk } from "../support/gateway-api.ts";
 import { executor, graph } from "../support/graphs.ts";
 import { freePorts } from "../support/ports.ts";
 import { type Program, startProgram, temporaryHome } from "../support/program.ts";
@@ -93,6 +93,12 @@ describe("a console that stays open", { skip: noChromium }, () => {
     const run = await page.context().newPage();
     await run.goto(consoleAt(`/runs/${runId}/events?level=0`));
     await run.locator(".event", { hasText: "sandbox_job_started" }).first().waitFor();
+    const log = await page.context().newPage();
+    await log.goto(consoleAt(`/runs/${runId}/logs`));
+    await log.locator(".log-line", { hasText: "before" }).waitFor();
+    await log.locator(".histogram").waitFor();
+    await log.route("**/logs/histogram?*", (route) => route.abort(), { times: 1 });
+    await log.waitForEvent("requestfailed", (request) => request.url().includes("/logs/histogram"));
     await program.kill();
     await page.getByText(/^As of .*, reconnecting…$/).waitFor();
     program = await start();
@@ -107,6 +113,14 @@ describe("a console that stays open", { skip: noChromium }, () => {
     await isLive(page);
     await rowOf(page, missed).waitFor();
     await rowOf(page, runId).getByText("Completed", { exact: true }).first().waitFor();
+    await log.locator(".log-line", { hasText: "after" }).waitFor();
+    const lines = (await walk(program, `/runs/${runId}/logs`)).length;
+    await until("each line is counted once", async () => {
+      // Of a bar: "09:30:12, 1 s: 3 lines".
+      const bars = await log.locator(".histogram title").allTextContents();
+      return bars.reduce((sum, bar) => sum + Number(/: (\d+) line/.exec(bar)?.[1]), 0) === lines;
+    });
+    assert.equal(await log.getByRole("alert").count(), 0);
     await run.locator(".event", { hasText: "job_completed" }).first().waitFor();
     const events = await Array.fromAsync(follow(program, runId));
     const shown = await run.locator(".event").count();

@@ -1,18 +1,20 @@
 // @ts-check
 // The console around its views: where one can go, the view of the address, and what is over it.
 
-import { html, signal, useEffect, useState } from "./html.js";
+import { html, signal, useEffect } from "./html.js";
 import { Keys } from "./keys.js";
 import { connection } from "./live.js";
 import { pages } from "./page-list.js";
 import { lazily } from "./parts/lazily.js";
-import { Problem } from "./parts/pieces.js";
 import { Time } from "./parts/time.js";
 import { matched, place, to } from "./router.js";
 import { isGuest, session, signInShown, signOut } from "./session.js";
 import { nextTheme, theme } from "./theme.js";
 
 const SignIn = lazily(async () => (await import("./sign-in.js")).SignIn);
+const views = new Map(
+  pages.map((page) => [page, lazily(async () => (await page.load()).Page, page.name ?? "Console")]),
+);
 const isDrawerOpen = signal(false);
 
 export function App() {
@@ -72,24 +74,8 @@ function View() {
     const parameters = matched(path, page.pattern);
     if (parameters !== null) {
       const key = `${page.pattern} ${parameters.id ?? ""}`;
-      return html`<${Loaded} key=${key} page=${page} parameters=${parameters} />`;
+      return html`<${views.get(page)} key=${key} ...${parameters} />`;
     }
   }
   return html`<h1>There is no such page</h1><p>The console has nothing at this address. <a href=${to([])}>Go to the start</a>.</p>`;
-}
-
-/** @param {{ page: import("./page-list.js").PageEntry, parameters: Record<string, string> }} properties */
-function Loaded({ page, parameters }) {
-  const [loaded, setLoaded] = useState(/** @type {{ Page?: any, error?: unknown }} */ ({}));
-  const load = () =>
-    page.load().then(
-      ({ Page }) => setLoaded({ Page }),
-      (error) => setLoaded({ error }),
-    );
-  useEffect(() => void load(), []);
-  if (loaded.error !== undefined) {
-    const error = new Error("This part of the console cannot be loaded. Check that the gateway runs.");
-    return html`<h1>${page.name ?? "Console"}</h1><${Problem} error=${error} retry=${load} />`;
-  }
-  return loaded.Page === undefined ? null : html`<${loaded.Page} ...${parameters} />`;
 }

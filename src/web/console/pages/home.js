@@ -27,6 +27,7 @@ export function Page() {
   );
   const isQuiet =
     lists.every(({ items }) => items !== null) &&
+    doctor.value !== null &&
     recent.length + (questions.items?.length ?? 0) + (letters.items?.length ?? 0) + findings.length === 0;
   return html`<${Screen} title="Home">
     ${broken !== undefined && html`<${Problem} error=${broken.error} retry=${broken.again} />`}

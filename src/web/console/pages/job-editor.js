@@ -3,15 +3,14 @@
 // what was changed, on the revision that was read. When the job has changed meanwhile, it is read again, what was typed is laid over it,
 // and what changed is shown before anything is saved.
 
-import { isObject } from "../../dashboard/event.js";
-import { ApiProblem, post, request, patch as sendPatch } from "../api.js";
+import { ApiProblem, request, patch as sendPatch } from "../api.js";
 import { html, useEffect, useId, useRef, useState } from "../html.js";
+import { useChecked } from "../parts/checked.js";
 import { Diff } from "../parts/diff.js";
 import { patched, patchOf } from "../parts/merge-patch.js";
 import { Problem, shown } from "../parts/pieces.js";
-import { SchemaForm } from "../parts/schema-form.js";
+import { JsonField, SchemaForm } from "../parts/schema-form.js";
 
-const TYPED_MS = 400;
 const WEIGHT_MAX = 100;
 
 /** @typedef {{ name: string, weight: number, resolved_configuration: Record<string, any> }} Definition */
@@ -46,44 +45,27 @@ export function Editor({ path, schema, validate, close, saved }) {
 function Form({ path, first, schema, validate, close, saved }) {
   const [base, setBase] = useState(first);
   const [typed, setTyped] = useState(first.definition);
-  /** Another one: the fields show what was not typed in them. */
-  const [version, setVersion] = useState(0);
   const [meanwhile, setMeanwhile] = useState(
     /** @type {{ before: Definition, after: Definition } | null} */ (null),
   );
-  const [findings, setFindings] = useState(/** @type {any[]} */ ([]));
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const form = useRef(/** @type {HTMLFormElement | null} */ (null));
   const told = useRef(/** @type {HTMLElement | null} */ (null));
   // It stands above what was typed, and is to be seen first.
   useEffect(() => told.current?.focus(), [meanwhile]);
   const nameId = useId();
   const weightId = useId();
   const { resolved_configuration: configuration } = typed;
+  const checked = useChecked(validate, { config: configuration });
+  // A check of a start may find something else, too.
+  const findings = checked.errors.filter(({ path: place }) =>
+    /^\/(?:config|name|weight)(?:\/|$)/.test(place),
+  );
   const change = (/** @type {Partial<Definition>} */ some) => setTyped((before) => ({ ...before, ...some }));
-
-  useEffect(() => {
-    if (validate === undefined) return;
-    let isCurrent = true;
-    const timer = setTimeout(async () => {
-      const { errors } = await post(validate, { config: configuration }).catch((error) => ({
-        errors: error instanceof ApiProblem ? error.errors : [],
-      }));
-      if (isCurrent) setFindings(errors.filter(isOfConfiguration));
-    }, TYPED_MS);
-    return () => {
-      isCurrent = false;
-      clearTimeout(timer);
-    };
-  }, [configuration]);
+  const configure = (/** @type {any} */ value) => change({ resolved_configuration: value ?? {} });
 
   const save = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    if (form.current?.querySelector('[aria-invalid="true"]') != null) {
-      setProblem("Some of it is no JSON yet: see there.");
-      return;
-    }
     setBusy(true);
     setProblem("");
     const changes = patchOf(base.definition, typed);
@@ -99,7 +81,7 @@ function Form({ path, first, schema, validate, close, saved }) {
 
   const recover = async (/** @type {unknown} */ error, /** @type {Record<string, any>} */ changes) => {
     if (!(error instanceof ApiProblem && error.status === 412)) {
-      if (error instanceof ApiProblem) setFindings(error.errors.map(asChecked));
+      if (error instanceof ApiProblem) checked.tell(error.errors.map(asChecked));
       setProblem(textOf(error));
       return;
     }
@@ -107,7 +89,6 @@ function Form({ path, first, schema, validate, close, saved }) {
     setMeanwhile({ before: first.definition, after: now.definition });
     setBase(now);
     setTyped(/** @type {any} */ (patched(now.definition, changes)));
-    setVersion(version + 1);
   };
 
   const hasFields = Object.keys(schema?.properties ?? {}).length > 0;
@@ -115,7 +96,7 @@ function Form({ path, first, schema, validate, close, saved }) {
     findings
       .filter((one) => one.path === place)
       .map((one) => html`<p key=${one.message} class="wrong" dir="auto">${shown(one.message, 400)}</p>`);
-  return html`<form ref=${form} class="edit" onSubmit=${save}>
+  return html`<form class="edit" onSubmit=${save}>
     ${
       meanwhile !== null &&
       html`<div class="notice" role="alert" tabindex="-1" ref=${told}><h3>The job was changed meanwhile</h3>
@@ -130,61 +111,22 @@ function Form({ path, first, schema, validate, close, saved }) {
       ${
         hasFields &&
         html`<fieldset class="group"><legend>Configuration</legend>
-        <${SchemaForm} key=${version} schema=${schema} value=${configuration} change=${(/** @type {any} */ value) => change({ resolved_configuration: value ?? {} })} findings=${findings} path="/config" /></fieldset>`
+        <${SchemaForm} schema=${schema} value=${configuration} change=${configure} findings=${findings} path="/config" /></fieldset>`
       }
-      <${AsJson} value=${configuration} findings=${findings} change=${(/** @type {any} */ value) => {
-        change({ resolved_configuration: value });
-        setVersion(version + 1);
-      }} />
+      <${JsonField} label="Configuration" value=${configuration} change=${configure} findings=${findings} path="/config" />
     </div>
     <div class="actions">
       <button type="submit" class="primary" disabled=${isBusy}>${meanwhile === null ? "Save" : "Save over it"}</button>
       <button type="button" onClick=${close}>Close without saving</button>
-      ${validate !== undefined && findings.length === 0 && html`<span class="muted" role="status">The server would accept this.</span>`}
+      ${checked.isCurrent && findings.length === 0 && html`<span class="muted" role="status">The server would accept this.</span>`}
     </div>
     <p class="muted">Runs that start from now on use it. "********" keeps the secret that is stored.</p>
     <p class="wrong" role="alert" dir="auto">${problem}</p>
   </form>`;
 }
 
-/** The whole configuration as JSON, which follows the fields. @param {{ value: any, change: (value: any) => void, findings: any[] }} properties */
-function AsJson({ value, change, findings }) {
-  const id = useId();
-  const [{ text, of, problem }, set] = useState({ text: written(value), of: value, problem: "" });
-  const isTyped = of === value;
-  const type = (/** @type {any} */ event) => {
-    const next = event.target.value;
-    const { value: read, problem } = parsed(next);
-    set({ text: next, of: read ?? value, problem });
-    if (read !== null) change(read);
-  };
-  return html`<div class="field"><label for=${id}>Configuration, as JSON</label>
-    <textarea id=${id} class="json" rows="12" spellcheck=${false} value=${isTyped ? text : written(value)} onInput=${type} aria-invalid=${String(isTyped && problem !== "")}></textarea>
-    <p class="wrong" aria-live="polite">${isTyped && problem}</p>
-    ${findings.filter(isOfConfiguration).map((one) => html`<p key=${one.path + one.message} class="wrong" dir="auto">${shown(one.message, 400)}</p>`)}
-  </div>`;
-}
-
-/** @param {unknown} value */
-const written = (value) => JSON.stringify(value, null, 2);
-
-/** @param {string} text @returns {{ value: any, problem: string }} value: null: it is none */
-function parsed(text) {
-  try {
-    const value = text.trim() === "" ? {} : JSON.parse(text);
-    return isObject(value)
-      ? { value, problem: "" }
-      : { value: null, problem: "A configuration is an object." };
-  } catch (error) {
-    return { value: null, problem: `This is no JSON yet: ${textOf(error)}` };
-  }
-}
-
 /** @param {unknown} error */
 const textOf = (error) => (error instanceof Error ? error.message : String(error));
-
-/** @param {{ path: string }} finding */
-const isOfConfiguration = ({ path }) => /^\/config(?:\/|$)/.test(path);
 
 /** Problems of a change name resolved_configuration what a check calls config. @param {any} finding */
 const asChecked = (finding) => ({

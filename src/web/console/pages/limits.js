@@ -4,6 +4,7 @@
 import { count, size } from "../../dashboard/format.js";
 import { request } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
+import { patched, patchOf } from "../parts/merge-patch.js";
 import { Problem, shown } from "../parts/pieces.js";
 import { SchemaForm } from "../parts/schema-form.js";
 import { Screen } from "../parts/screen.js";
@@ -39,12 +40,12 @@ export function Page() {
     const answer = await request("GET", PATH);
     return { resource: await answer.json(), etag: answer.headers.get("etag") ?? "" };
   };
-  /** @param {any} mine what was changed here and is not saved @param {string} words */
+  /** @param {any} mine what was changed here and is not saved, as a merge patch @param {string} words */
   const again = async (mine, words) => {
     try {
       const now = await reads();
       setRead(now);
-      setLimits({ ...now.resource.limits, ...mine });
+      setLimits(patched(now.resource.limits, mine));
       setProblem(null);
       setSaid(words);
     } catch (error) {
@@ -55,7 +56,7 @@ export function Page() {
   const save = async (/** @type {Event} */ event) => {
     event.preventDefault();
     if (read === null) return;
-    const mine = changesOf(read.resource.limits, limits);
+    const mine = patchOf(read.resource.limits, limits);
     const headers = { "if-match": read.etag };
     try {
       await request("PUT", PATH, { body: { limits }, headers });
@@ -91,14 +92,6 @@ export function Page() {
     }
   </${Screen}>`;
 }
-
-/** What was changed here; undefined: taken back. @param {any} before @param {any} now */
-const changesOf = (before, now) =>
-  Object.fromEntries(
-    Object.keys({ ...before, ...now })
-      .filter((name) => JSON.stringify(before[name]) !== JSON.stringify(now[name]))
-      .map((name) => [name, now[name]]),
-  );
 
 /** @param {any} resource @param {string} name @param {(value: number) => string} text */
 const cells = ({ totals, effective, reserved, used }, name, text) => [

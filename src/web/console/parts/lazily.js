@@ -6,9 +6,10 @@ import { Problem } from "./pieces.js";
 
 /**
  * @param {() => Promise<any>} load resolves with the component
+ * @param {string} [heading] of a whole page, which has one also where it cannot be loaded
  * @returns {any} a component that shows nothing until the script is there
  */
-export function lazily(load) {
+export function lazily(load, heading) {
   /** @type {any} */
   let loaded = null;
   return (/** @type {object} */ properties) => {
@@ -29,7 +30,7 @@ export function lazily(load) {
     }, []);
     if (isFailed) {
       const error = new Error("This part of the console cannot be loaded. Check that the gateway runs.");
-      return html`<${Problem} error=${error} retry=${begin} />`;
+      return html`${heading !== undefined && html`<h1>${heading}</h1>`}<${Problem} error=${error} retry=${begin} />`;
     }
     return Part === null ? null : html`<${Part} ...${properties} />`;
   };

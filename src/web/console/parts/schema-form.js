@@ -2,7 +2,7 @@
 // Fields for a value, made of its JSON Schema. What a schema says in words of its own, and what no field can show, is
 // written as JSON. The server judges the value: nothing here does.
 
-import { html, useId, useState } from "../html.js";
+import { html, useEffect, useId, useRef, useState } from "../html.js";
 import { shown } from "./pieces.js";
 
 const LONG_CHARS = 200;
@@ -86,27 +86,37 @@ const describe = (schema) =>
     ? null
     : html`<p class="muted" dir="auto">${shown(schema.description, 1_000)}</p>`;
 
-/** @param {any} properties */
-function JsonField({ label, value, change, findings, path, description }) {
+/**
+ * Any value, as JSON. What is set from outside takes the place of what was typed; while that is no JSON, its form cannot be sent.
+ *
+ * @param {any} properties
+ */
+export function JsonField({ label, value, change, findings, path, description }) {
   const id = useId();
-  const [text, setText] = useState(value === undefined ? "" : JSON.stringify(value, null, 2));
-  const [problem, setProblem] = useState("");
+  const area = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  const [typed, setTyped] = useState({ text: written(value), value, problem: "" });
+  const { text, problem } = typed.value === value ? typed : { text: written(value), problem: "" };
+  useEffect(() => area.current?.setCustomValidity(problem), [problem]);
   const edit = (/** @type {any} */ event) => {
     const next = event.target.value;
-    setText(next);
     try {
-      change(next.trim() === "" ? undefined : JSON.parse(next));
-      setProblem("");
+      const read = next.trim() === "" ? undefined : JSON.parse(next);
+      setTyped({ text: next, value: read, problem: "" });
+      change(read);
     } catch (error) {
-      setProblem(`This is no JSON yet: ${error instanceof Error ? error.message : ""}`);
+      const why = error instanceof Error ? error.message : "";
+      setTyped({ text: next, value, problem: `This is no JSON yet: ${why}` });
     }
   };
   return html`<div class="field"><label for=${id} dir="auto">${label}, as JSON</label>
-    <textarea id=${id} class="json" rows="6" spellcheck=${false} value=${text} onInput=${edit} aria-invalid=${problem !== ""}></textarea>
+    <textarea id=${id} ref=${area} class="json" rows="6" spellcheck=${false} value=${text} onInput=${edit} aria-invalid=${problem !== ""}></textarea>
     ${describe({ description })}
     <p class="wrong" aria-live="polite">${problem}</p><${Findings} findings=${findings} path=${path} whole />
   </div>`;
 }
+
+/** @param {unknown} value */
+const written = (value) => (value === undefined ? "" : JSON.stringify(value, null, 2));
 
 /** @param {{ findings: readonly Finding[], path: string, whole?: boolean }} properties whole: also of what lies below */
 const Findings = ({ findings, path, whole = false }) =>

@@ -5,10 +5,9 @@
 import { ApiProblem, post } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
 import { go, to } from "../router.js";
+import { useChecked } from "./checked.js";
 import { shown } from "./pieces.js";
 import { SchemaForm } from "./schema-form.js";
-
-const TYPED_MS = 400;
 
 /**
  * @param {{ start: string, validate?: string, inputSchema?: any, configSchema?: any, inputs?: any, overrides?: any, repeats?: string, changed?: (given: { inputs: any, overrides: any }) => void }} properties
@@ -28,32 +27,12 @@ export function StartForm({
   const [inputs, setInputs] = useState(first);
   const [overrides, setOverrides] = useState(firstOverrides);
   const [priority, setPriority] = useState("normal");
-  const [found, setFound] = useState(
-    /** @type {{ errors: any[], warnings: any[] }} */ ({ errors: [], warnings: [] }),
-  );
   const [problem, setProblem] = useState("");
   const [isBusy, setBusy] = useState(false);
   const hasConfiguration = configSchema !== undefined;
 
-  useEffect(() => {
-    changed?.({ inputs, overrides });
-    if (validate === undefined) return;
-    let isCurrent = true;
-    const timer = setTimeout(async () => {
-      const read = await post(validate, {
-        inputs: inputs ?? {},
-        ...(overrides && { config: overrides }),
-      }).catch((error) => ({
-        errors: error instanceof ApiProblem ? error.errors : [],
-        warnings: [],
-      }));
-      if (isCurrent) setFound(read);
-    }, TYPED_MS);
-    return () => {
-      isCurrent = false;
-      clearTimeout(timer);
-    };
-  }, [inputs, overrides]);
+  const found = useChecked(validate, { inputs: inputs ?? {}, ...(overrides && { config: overrides }) });
+  useEffect(() => changed?.({ inputs, overrides }), [inputs, overrides]);
 
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
@@ -74,7 +53,7 @@ export function StartForm({
       const { run_id: runId } = await post(start, body);
       go(to(["runs", runId]));
     } catch (error) {
-      if (error instanceof ApiProblem) setFound({ errors: error.errors.map(asChecked), warnings: [] });
+      if (error instanceof ApiProblem) found.tell(error.errors.map(asChecked));
       setProblem(error instanceof Error ? error.message : String(error));
       setBusy(false);
     }
@@ -92,7 +71,7 @@ export function StartForm({
       <label class="field inline">Priority <select value=${priority} onChange=${(/** @type {any} */ event) => setPriority(event.target.value)}>
         ${["low", "normal", "high"].map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>
       <button type="submit" class="primary" disabled=${isBusy}>Start the run</button>
-      ${validate !== undefined && found.errors.length === 0 && html`<span class="muted" role="status">The server would accept this.</span>`}
+      ${found.isCurrent && found.errors.length === 0 && html`<span class="muted" role="status">The server would accept this.</span>`}
     </div>
     ${found.warnings.map((one) => html`<p key=${one.message} class="muted" dir="auto">${shown(one.message, 400)}</p>`)}
     <div role="alert">${other.map((one) => html`<p key=${one.message} class="wrong" dir="auto">${shown(one.message, 400)}</p>`)}

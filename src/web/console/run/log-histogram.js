@@ -79,28 +79,39 @@ export function Histogram({ source, filter, onJump }) {
   const sum = useRef(new Sum()).current;
   useEffect(() => {
     const ending = new AbortController();
+    const path = `/runs/${encodeURIComponent(source.id)}/logs/histogram`;
+    const readOn = async () => {
+      const since = sum.seenId === 0 ? {} : { since_id: sum.seenId + 1 };
+      let token = null;
+      do {
+        const query = { ...filter, ...since, buckets: BUCKETS, page_token: token };
+        const page = await get(path, query, ending.signal);
+        sum.add(page);
+        setError(null);
+        setTimes((times) => times + 1);
+        token = page.next_page_token;
+      } while (token !== null);
+    };
     const read = async () => {
-      const path = `/runs/${encodeURIComponent(source.id)}/logs/histogram`;
       while (!ending.signal.aborted) {
-        const since = sum.seenId === 0 ? {} : { since_id: sum.seenId + 1 };
-        let token = null;
-        do {
-          const query = { ...filter, ...since, buckets: BUCKETS, page_token: token };
-          const page = await get(path, query, ending.signal);
-          sum.add(page);
-          setTimes((times) => times + 1);
-          token = page.next_page_token;
-        } while (token !== null);
+        try {
+          if (!document.hidden) await readOn();
+        } catch (problem) {
+          if (ending.signal.aborted) return;
+          setError(problem);
+          // A gateway that is gone may come back; what it refuses it refuses again.
+          const { status } = /** @type {any} */ (problem);
+          if (status >= 400 && status < 500) return;
+        }
         if (source.connection === "ended" && sum.seenId >= source.model.lastId) return;
         await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
       }
     };
-    read().catch((problem) => ending.signal.aborted || setError(problem));
+    void read();
     return () => ending.abort();
   }, []);
-  if (error !== null) return html`<${Problem} error=${error} />`;
   const bars = sum.bars();
-  if (bars.length === 0) return null;
+  if (bars.length === 0) return error === null ? null : html`<${Problem} error=${error} />`;
   const { bucketMs } = sum;
   const jump = (/** @type {number} */ ms) => onJump(new Date(Math.max(ms, sum.fromMs)).toISOString());
   const shown = kinds.filter((_, index) => bars.some(({ numbers }) => numbers[index] !== 0));

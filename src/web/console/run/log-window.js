@@ -81,6 +81,12 @@ export class LogWindow {
     });
   }
 
+  /** Opens it anew after a fault. @param {number | null} id as of `open` */
+  async again(id) {
+    this.error = null;
+    await this.open(id);
+  }
+
   readOlder() {
     return this.#reading(async (signal) => {
       if (this.older === null) return;

@@ -102,7 +102,11 @@ function Lines({ source, filter }) {
     setSaved(null);
   };
   const error = view.error ?? problem;
-  if (error !== null) return html`<${Problem} error=${error} />`;
+  const again = () => {
+    setProblem(null);
+    void view.again(marked);
+  };
+  if (error !== null) return html`<${Problem} error=${error} retry=${again} />`;
   const isWhole = view.opened > 0 && !view.isReading && view.older === null && view.newer === null;
   return html`
     <${Histogram} source=${source} filter=${filter} onJump=${(/** @type {string} */ since) => void jump(since).catch(setProblem)} />

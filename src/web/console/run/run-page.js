@@ -30,6 +30,7 @@ const tabs = [
   { tab: "raw", name: "Raw", load: () => import("./raw.js") },
 ];
 
+const views = new Map(tabs.map(({ tab, load }) => [tab, lazily(async () => (await load()).Tab)]));
 /** They show the part of the time that is chosen in the timeline. */
 const ranged = new Set(["timeline", "logs", "events"]);
 
@@ -123,16 +124,9 @@ function Actions({ run, again }) {
 
 /** @param {{ tab: string, source: RunSource }} properties */
 function Opened({ tab, source }) {
-  const [loaded, setLoaded] = useState(/** @type {{ Tab: any } | null} */ (null));
-  const [error, setError] = useState(/** @type {unknown} */ (null));
-  const entry = tabs.find((one) => one.tab === tab);
-  useEffect(() => {
-    entry?.load().then(setLoaded, setError);
-  }, []);
-  if (entry === undefined) return html`<p>The run has no view of this name.</p>`;
-  if (error !== null)
-    return html`<${Problem} error=${new Error("This view cannot be loaded. Check that the gateway runs, then reload the page.")} />`;
-  return loaded === null || source.model === null ? null : html`<${loaded.Tab} source=${source} />`;
+  const View = views.get(tab);
+  if (View === undefined) return html`<p>The run has no view of this name.</p>`;
+  return source.model === null ? null : html`<${View} source=${source} />`;
 }
 
 /** @param {{ runId: string }} properties */

@@ -210,13 +210,13 @@ const DAY_MS = 86_400_000;
  * Moments to write on a line of time: round ones since the origin, none within what is folded.
  *
  * @param {ReturnType<typeof scaleOf>} scale @param {{ fromMs: number, toMs: number, originMs: number, countMax: number }} line
- * @returns {number[]} moments, countMax of them and one for each fold at most
+ * @returns {number[]} moments, countMax of them at most, and one more for the line and for each fold
  */
 export function ticksOf({ folds, lengthMs }, { fromMs, toMs, originMs, countMax }) {
   const leastMs = lengthMs / Math.max(1, countMax);
   const stepMs = STEPS_MS.find((step) => step >= leastMs) ?? Math.ceil(leastMs / DAY_MS) * DAY_MS;
   const ticks = [];
-  let beginMs = fromMs;
+  let beginMs = Math.max(fromMs, originMs);
   for (const fold of [...folds, { fromMs: toMs, toMs }]) {
     const first = Math.ceil((beginMs - originMs) / stepMs);
     for (let ms = originMs + first * stepMs; ms <= fold.fromMs; ms += stepMs) ticks.push(ms);

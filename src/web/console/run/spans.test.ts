@@ -107,6 +107,8 @@ test("moments on the line are round ones since the start, and none is in what is
       (ms: number) => ms - 100,
     );
   assert.deepEqual(ticks([span(100, 12_100)], 12_100), [0, 2_000, 4_000, 6_000, 8_000, 10_000, 12_000]);
+  const early = { fromMs: -5_000, toMs: 5_000, originMs: 0, countMax: 6 };
+  assert.deepEqual(ticksOf(scaleOf([span(-5_000, 5_000)], -5_000, 5_000), early), [0, 2_000, 4_000]);
   const hour = 3_600_000;
   const folded = ticks([span(100, 5_000), span(9 * hour, 9 * hour + 7_000)], 9 * hour + 7_000);
   assert.ok(folded.length < 10, `${folded}`);
