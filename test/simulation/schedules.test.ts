@@ -6,11 +6,14 @@ import { sized } from "../support/long.ts";
 import { Counts, scheduleKinds } from "./kinds.ts";
 import { runScheduleSeed } from "./schedules.ts";
 
-const SEEDS = sized(120, 3_000);
+const range = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
+/** Worlds in which events come for schedules that have ended, as they do in one of forty. */
+const WITH_ENDED = [192, 244, 248, 267, 517, 574];
+const seeds = sized([...range(114), ...WITH_ENDED], range(3_000));
 
-test(`${SEEDS} seeds of crashes, outages and jumping clocks start one run for each due time`, async () => {
+test(`${seeds.length} seeds of crashes, outages and jumping clocks start one run for each due time`, async () => {
   const counts = new Counts();
-  for (let seed = 1; seed <= SEEDS; seed++) {
+  for (const seed of seeds) {
     const counted = await runScheduleSeed(seed).catch((cause: unknown) => {
       throw new Error(`Seed ${seed} failed; again: npm run simulate -- --schedules --seed ${seed}`, {
         cause,
