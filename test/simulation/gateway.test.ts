@@ -2,15 +2,17 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sized } from "../support/long.ts";
 import { runGatewaySeed } from "./gateway-scenario.ts";
 import { Counts, gatewayKinds } from "./kinds.ts";
+import { seedsOf } from "./seeds.ts";
 
-const SEEDS = sized(40, 600);
+/** A launch comes too late, and a run fails in its preparation. */
+const RARE = [59, 113, 156, 179];
+const seeds = seedsOf(36, RARE, 600);
 
-test(`${SEEDS} seeds of crashes, failing stores and impatient clients break no promise of the gateway`, async () => {
+test(`${seeds.length} seeds of crashes, failing stores and impatient clients break no promise of the gateway`, async () => {
   const counts = new Counts();
-  for (let seed = 1; seed <= SEEDS; seed++) {
+  for (const seed of seeds) {
     const counted = await runGatewaySeed(seed).catch((cause: unknown) => {
       throw new Error(`Seed ${seed} failed; again: npm run simulate -- --gateway --seed ${seed}`, { cause });
     });
