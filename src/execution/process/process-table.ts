@@ -15,7 +15,7 @@ export interface ProcessEntry {
   readonly groupId: number;
   /** Differs between two processes that had the same id. */
   readonly start: string;
-  /** Ended, and only waits for its parent to notice. */
+  /** Ended, all its threads too, and only waits for its parent to notice. */
   readonly zombie: boolean;
   /** The number in its limits (process-marks.ts); null where that is not shown. */
   readonly mark: string | null;
@@ -94,13 +94,15 @@ export function statOf(pid: number | "self"): ProcessStat | null {
 function parseStat(text: string): ProcessStat {
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const number = (index: number) => Number(fields[index] ?? 0);
+  const threads = number(17);
   return {
-    zombie: fields[0] === "Z" || fields[0] === "X",
+    // The first thread may end before others, which go on, or are only about to close what the process has open.
+    zombie: (fields[0] === "Z" || fields[0] === "X") && threads <= 1,
     parentPid: number(1),
     groupId: number(2),
     ownTicks: number(11) + number(12),
     reapedTicks: number(13) + number(14),
-    threads: number(17),
+    threads,
     start: fields[19] ?? "",
   };
 }

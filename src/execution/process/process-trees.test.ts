@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
@@ -343,6 +343,23 @@ describe("the process table", () => {
     } finally {
       child.kill("SIGKILL");
     }
+  });
+
+  it("shows a process as running whose first thread has ended, as long as another one has not", {
+    skip: !canMark() && "needs Linux",
+  }, async () => {
+    const script =
+      "import ctypes, threading, time; threading.Thread(target=time.sleep, args=[1000]).start(); ctypes.CDLL(None).pthread_exit(None)";
+    const child = withMark("123457", () => spawn("python3", ["-c", script], { stdio: "ignore" }));
+    try {
+      const stat = `/proc/${child.pid}/stat`;
+      await eventually(() => readFileSync(stat, "latin1").includes(") Z "));
+      const { zombie, mark } = (await procSource.read()).find(({ pid }) => pid === child.pid)!;
+      assert.deepEqual({ zombie, mark }, { zombie: false, mark: "123457" });
+    } finally {
+      child.kill("SIGKILL");
+    }
+    await once(child, "exit");
   });
 
   it("is not shown in part when there are too many open files to read all of it", {
