@@ -43,6 +43,9 @@ function groupOf(file: string): string | null {
     return `test/integration/${FAMILIES[word] ?? "others"}`;
   }
   if (/^(?:sdk|test\/gateway|test\/runtime)\//.test(file)) return dirname(file);
+  // Those of Chromium that kill no program.
+  if (/^test\/browser\/(?:console(?:-jobs|-logs|-repair)?|docs|runtime-protocol)\.test/.test(file))
+    return "test/browser";
   return /^src\/[^/]+/.exec(file)?.[0] ?? null;
 }
 
