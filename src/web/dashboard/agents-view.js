@@ -98,7 +98,7 @@ export class AgentsView {
       name: element("button", { type: "button", class: "link", click: () => this.#showAgent(id) }),
       kind: element("span", { class: "muted kind" }),
       state: element("span", { class: "pill" }),
-      messages: element("td", { class: "number" }),
+      messages: element("td", { class: "number", "data-name": "Messages" }),
       now: element("td", { class: "now", dir: "auto" }),
     };
     setAttribute(row.name, "title", "Show its events");

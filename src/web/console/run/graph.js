@@ -101,7 +101,7 @@ function Table({ source, of, text }) {
         return html`<tr key=${id} aria-rowindex=${rows.from + place + 2}>
           <th scope="row"><a href=${to(["runs", source.id, "events"], { agent: id })} dir="auto">${shown(id, 80)}</a></th>
           <td><${Pill} state=${state} name=${stateNames.get(state)} /></td>
-          ${[...figures].map(([key, { figure, unit }]) => html`<td key=${key} class="number">${short(figure(source, id, nowMs), unit)}</td>`)}
+          ${[...figures].map(([key, { name, figure, unit }]) => html`<td key=${key} class="number" data-name=${name}>${short(figure(source, id, nowMs), unit)}</td>`)}
           <td class="now" dir="auto">${shown(nowText(agent), 120)}</td>
         </tr>`;
       })}

@@ -191,7 +191,7 @@ function Table({ source, rows, opened, nowMs }) {
         ? html`<button type="button" class="link" aria-expanded=${String(row.isOpen)} onClick=${() => toggle(opened, row.id)} dir="auto">${shown(row.name, 80)}</button>`
         : html`<a href=${to(["runs", source.id, "logs"], { agent: row.id, ...rangeOf() })} dir="auto">${shown(row.name, 80)}</a>`;
       return html`<tr key=${`${row.isGroup} ${row.id}`} aria-rowindex=${visible.from + place + 2}><th scope="row">${name}</th>
-        ${kinds.map(([kind]) => html`<td key=${kind} class="number">${totals[kind] === undefined ? "–" : duration(totals[kind])}</td>`)}
-        <td>${row.isCritical ? "Yes" : ""}</td></tr>`;
+        ${kinds.map(([kind, words]) => html`<td key=${kind} class="number" data-name=${words}>${totals[kind] === undefined ? "–" : duration(totals[kind])}</td>`)}
+        <td data-name="Critical path">${row.isCritical ? "Yes" : ""}</td></tr>`;
     })}<${Room} px=${visible.afterPx} /></tbody></table></div>`;
 }
