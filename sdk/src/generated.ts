@@ -2852,6 +2852,24 @@ export type SystemSummary = {
     readonly cancelled: number;
   };
 
+  /**
+   * Runs by the hour in which they ended, as many hours as were asked for, the oldest first; the last
+   * one is not over.
+   */
+  readonly ends: readonly {
+    /** Where the hour begins. */
+    readonly from: string;
+
+    /** Ended well. */
+    readonly completed: number;
+
+    /** Ended with a failure. */
+    readonly failed: number;
+
+    /** Cancelled. */
+    readonly cancelled: number;
+  }[];
+
   /** Counting stops here: a count of this means so many or more. */
   readonly count_max: number;
 };
@@ -4188,7 +4206,17 @@ export interface Operations {
   readonly getSignIn: { readonly request: Nothing; readonly answer: SignInState };
 
   /** See the cluster in a few numbers (GET /api/v1/system/summary) */
-  readonly getSystemSummary: { readonly request: Nothing; readonly answer: SystemSummary };
+  readonly getSystemSummary: {
+    readonly request: {
+      readonly query?:
+        | {
+            /** How many hours to count ended runs for; none without it. */
+            readonly hours?: number | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: SystemSummary;
+  };
 
   /**
    * See how far a job's run has come (GET /api/v1/jobs/{job_id}/workflow-progress)
@@ -5360,18 +5388,18 @@ export interface Operations {
    * Of `runs`, changes is the run without inputs, config_overrides, result and links; null: it is gone.
    * Of `operations`, the operation. Of `human`, `dead-letters` and `services`, {run_id, status}:
    * pending, answered or timed_out; open or retried; registered, passing, critical or deregistered. Of
-   * `deployments`, {}: read it again. A `reset` comes first on a new stream, and when so much has
-   * changed, or has been missed, that it is not told one by one: read the lists again, everything behind
-   * it follows. Ids are this gateway's own, and resumable for ten minutes: an id that is too old, or of
-   * another process, is answered with one `reset`.
+   * `deployments` and `schedules`, {}: read it again. A `reset` comes first on a new stream, and when so
+   * much has changed, or has been missed, that it is not told one by one: read the lists again,
+   * everything behind it follows. Ids are this gateway's own, and resumable for ten minutes: an id that
+   * is too old, or of another process, is answered with one `reset`.
    */
   readonly streamLists: {
     readonly request: {
       readonly query?:
         | {
             /**
-             * Of these, separated by commas: runs, human, dead-letters, services, operations, deployments. All of
-             * them without it.
+             * Of these, separated by commas: runs, human, dead-letters, services, operations, deployments,
+             * schedules. All of them without it.
              */
             readonly topics?: string | undefined;
           }

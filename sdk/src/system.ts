@@ -88,8 +88,9 @@ export class SystemResource {
     });
   }
 
-  summary(options: CallOptions = {}): Promise<SystemSummary> {
-    return this.#transport.value("getSystemSummary", {}, options);
+  /** @param options.hours how many hours to count ended runs for, up to 24; none when absent */
+  summary({ hours, ...options }: CallOptions & { readonly hours?: number } = {}): Promise<SystemSummary> {
+    return this.#transport.value("getSystemSummary", { query: { hours } }, options);
   }
 
   /**

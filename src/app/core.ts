@@ -251,8 +251,12 @@ export async function openCore(
     log: engineLog,
   });
   const changeNotes = new ChangeNotes(feed);
-  const { runsWritten } = changeNotes;
-  const gatewayRecords = sqlGatewayRecords(store.database, systemClock.soon, node?.nodeId, runsWritten);
+  const gatewayRecords = sqlGatewayRecords(
+    store.database,
+    systemClock.soon,
+    node?.nodeId,
+    changeNotes.written,
+  );
   const operationRecords = sqlOperationRecords(store.database);
   const doorParts = {
     engine,
@@ -292,7 +296,7 @@ export async function openCore(
   const reconcileOwn: ReconcileNode = async (asked, fix) =>
     asked === nodeId ? reconciler.reconcile(fix) : null;
   const retentionRecords = {
-    ...sqlRetentionRecords(database, runsWritten),
+    ...sqlRetentionRecords(database, (runIds) => changeNotes.written("runs", runIds)),
     ...garbageOf(opened, node, files),
   };
   const cleanup = new Cleanup({

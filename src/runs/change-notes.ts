@@ -7,7 +7,15 @@
 import { eventType } from "../engine/event.ts";
 import type { EventFeed } from "./feed.ts";
 
-export const topics = ["runs", "human", "dead-letters", "services", "operations", "deployments"] as const;
+export const topics = [
+  "runs",
+  "human",
+  "dead-letters",
+  "services",
+  "operations",
+  "deployments",
+  "schedules",
+] as const;
 export type Topic = (typeof topics)[number];
 
 /** A record that has changed. */
@@ -77,11 +85,11 @@ export class ChangeNotes implements NoteSource {
     return { ready: Promise.resolve(), stop };
   }
 
-  /** The gateway has written these runs; null: more than it names. To be called after the commit. */
-  readonly runsWritten = (runIds: readonly string[] | null): void => {
+  /** The gateway has written these records; null: more than it names. To be called after the commit. */
+  readonly written = (topic: "runs" | "schedules", ids: readonly string[] | null): void => {
     if (this.#listeners.size === 0) return;
-    if (runIds === null) this.#tell(everything);
-    else for (const id of runIds) this.#tell({ topic: "runs", id, jobId: "", status: "" });
+    if (ids === null) this.#tell(everything);
+    else for (const id of ids) this.#tell({ topic, id, jobId: "", status: "" });
   };
 
   #published(jobId: string, lines: readonly string[]): void {

@@ -120,6 +120,20 @@ test("services are told as they come and go", async () => {
   await services.until(({ changes }) => changes.status === "deregistered");
 });
 
+test("a schedule is told when it is made, changed and deleted", async () => {
+  const jobId = await createJob(program, graph("due", [executor("quick", "true")]));
+  await using lists = await open("?topics=schedules");
+  assert.equal((await lists.next())?.event, "reset");
+  const cron = { expressions: ["30 7 * * *"], timezone: "UTC" };
+  const { schedule_id: id } = await call(program, "POST", "/schedules", { job_id: jobId, cron });
+  const told = { topic: "schedules", id, changes: {} };
+  assert.deepEqual((await lists.next())?.data, told);
+  await call(program, "POST", `/schedules/${id}/pause`, {});
+  assert.deepEqual((await lists.next())?.data, told);
+  await ask(program, "DELETE", `/schedules/${id}`, { headers: { "if-match": "*" } });
+  assert.deepEqual((await lists.next())?.data, told);
+});
+
 test("who comes back gets what has happened meanwhile and no reset; a deleted job resets the lists", async () => {
   const jobId = await createJob(program, graph("away", [executor("quick", "true")]));
   const first = await open("?topics=runs");

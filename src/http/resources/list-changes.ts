@@ -33,7 +33,7 @@ export async function listChanges(
     if (topic === "operations") {
       const operation = await operationRecords.operation(id);
       changes.push(changeOf(topic, id, operation === null ? "null" : renderOperation(operation)));
-    } else if (topic === "deployments") {
+    } else if (topic === "deployments" || topic === "schedules") {
       changes.push(changeOf(topic, id, "{}"));
     } else if (topic !== "runs") {
       // A job of the runtime's own API has no run here.

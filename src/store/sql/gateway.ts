@@ -25,13 +25,13 @@ import { eventReads, eventWrites } from "./trigger-events.ts";
 /**
  * @param soon the clock's: when a group of writes is closed
  * @param node whose ports are given to runs; "" of a program that has its database to itself
- * @param runsWritten called behind the commit of writes of runs; null: of more than are named
+ * @param noted called behind the commit with the runs and the schedules that were written; null: more than are named
  */
 export function sqlGatewayRecords(
   database: Database,
   soon: Clock["soon"],
   node = "",
-  runsWritten: (runIds: readonly string[] | null) => void = () => {},
+  noted: (topic: "runs" | "schedules", ids: readonly string[] | null) => void = () => {},
 ): GatewayRecords {
   const group = new CommitGroup(database, soon);
   return {
@@ -45,20 +45,23 @@ export function sqlGatewayRecords(
     deployments: deploymentReads(database),
     sessions: sessionReads(database),
     async write(work) {
-      const written = new Set<string | null>();
-      const value = await group.run((db) => work(writesIn(db, node, (runId) => written.add(runId))));
-      if (written.has(null)) runsWritten(null);
-      else if (written.size > 0) runsWritten([...(written as ReadonlySet<string>)]);
+      const runs = new Set<string | null>();
+      const schedules = new Set<string>();
+      const value = await group.run((db) => work(writesIn(db, node, { runs, schedules })));
+      if (runs.has(null)) noted("runs", null);
+      else if (runs.size > 0) noted("runs", [...(runs as ReadonlySet<string>)]);
+      if (schedules.size > 0) noted("schedules", [...schedules]);
       return value;
     },
     purgeDeleted: (limit) => database.transaction((db) => purgeDeleted(db, limit)),
   };
 }
 
+/** @param written takes what is written; null: more runs than are named */
 function writesIn(
   db: Transaction<Schema>,
   node: string,
-  runWritten: (runId: string | null) => void,
+  written: { readonly runs: Set<string | null>; readonly schedules: Set<string> },
 ): GatewayWrites {
   const { deleteJob, ...definitions } = definitionWrites(db);
   return {
@@ -66,7 +69,7 @@ function writesIn(
     blueprints: blueprintWrites(db),
     ports: portWrites(db, node),
     nodes: nodeWrites(db),
-    schedules: scheduleWrites(db),
+    schedules: scheduleWrites(db, (scheduleId) => written.schedules.add(scheduleId)),
     events: eventWrites(db),
     deployments: deploymentWrites(db),
     sessions: sessionWrites(db),
@@ -75,10 +78,10 @@ function writesIn(
     async deleteJob(jobId, expectedRevision) {
       const isDeleted = await deleteJob(jobId, expectedRevision);
       // Its runs are no longer shown.
-      if (isDeleted) runWritten(null);
+      if (isDeleted) written.runs.add(null);
       return isDeleted;
     },
-    ...runWrites(db, runWritten),
+    ...runWrites(db, (runId) => written.runs.add(runId)),
     ...idempotencyWrites(db),
     ...bundleWrites(db),
   };

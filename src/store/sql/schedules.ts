@@ -164,13 +164,24 @@ const removeRuns = command((db, scheduleId: string) =>
 );
 const removeRun = command((db, runId: string) => db.deleteFrom("schedule_runs").where("run_id", "=", runId));
 
-export function scheduleWrites(db: Transaction<Schema>): ScheduleWrites {
+/** @param written is told of each schedule that is written */
+export function scheduleWrites(
+  db: Transaction<Schema>,
+  written: (scheduleId: string) => void,
+): ScheduleWrites {
   return {
     schedule: (scheduleId) => byId.first(db, scheduleId),
     openRuns: (scheduleId, limit) => openRuns.all(db, scheduleId, limit),
-    insert: (schedule) => insertSchedule(db, toRow(schedule)),
-    save: (schedule) => saveSchedule(db, toRow(schedule)),
+    async insert(schedule) {
+      await insertSchedule(db, toRow(schedule));
+      written(schedule.scheduleId);
+    },
+    async save(schedule) {
+      await saveSchedule(db, toRow(schedule));
+      written(schedule.scheduleId);
+    },
     async remove(scheduleId) {
+      written(scheduleId);
       await removeSchedule(db, scheduleId);
       await removeRuns(db, scheduleId);
     },

@@ -17,6 +17,7 @@ const announced = new Set([
   "services",
   "operations",
   "deployments",
+  "schedules",
 ]);
 
 /** @typedef {import("./list-connection.js").State} State */
