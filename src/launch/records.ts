@@ -355,7 +355,12 @@ export interface RecordCounts {
   readonly runs: Readonly<Record<JobStatus, number>>;
 }
 
+/** Runs that have ended in a part of the time, by how. */
+export type EndCounts = Readonly<Record<"completed" | "failed" | "cancelled", number>>;
+
+/** Counts read indexes only, and of each count at most `maximum` entries. */
 export interface RecordCounter {
-  /** Reads indexes only, and of each count at most `maximum` entries. */
   count(maximum: number): Promise<RecordCounts>;
+  /** Of the runs that ended at `fromMs` or later, and before `toMs`. */
+  countEnds(fromMs: number, toMs: number, maximum: number): Promise<EndCounts>;
 }

@@ -362,6 +362,10 @@ describe("the console", { skip: noChromium }, () => {
       .waitFor();
     await page.getByRole("button", { name: "Pause" }).click();
     await page.getByRole("button", { name: "Resume" }).waitFor();
+    // Another one's change comes with the stream: nothing is read again and again.
+    await page.locator('[data-lists="live"]').waitFor({ state: "attached" });
+    await call(program, "POST", `/schedules/${new URL(page.url()).pathname.split("/").at(-1)}/resume`, {});
+    await page.getByRole("button", { name: "Pause" }).waitFor();
     await page.goto(consoleAt("/nodes"));
     await page
       .getByText(/^0 of \d+/)
@@ -396,9 +400,13 @@ describe("the console", { skip: noChromium }, () => {
   });
 
   test("tells what it finds of its machine, what it was started with, and what goes on behind requests", async () => {
+    await ended(program, await startRun(program, await createJob(program, graph("ends", [router("in")]))));
     const opened = await openPage(browser, consoleAt(""));
     const { page } = opened;
     const { checks } = await call(program, "GET", "/runtime/doctor");
+    await page.getByText("The same as a table").click();
+    const completed = await page.locator('td[data-name="Completed"]').last().innerText();
+    assert.ok(Number(completed) >= 1, completed);
     await page.getByRole("link", { name: "Doctor", exact: true }).click();
     for (const { name, text } of checks as readonly { readonly name: string; readonly text: string }[])
       if (!/disk/.test(name)) await page.locator("tr", { hasText: name }).getByText(text).first().waitFor();

@@ -145,15 +145,25 @@ describe("the cluster", () => {
   });
 
   test("the summary counts jobs, and runs by status", async () => {
-    const before = await call(program, "GET", "/system/summary");
+    const before = await call(program, "GET", "/system/summary?hours=2");
     const counts = (of: JsonObject) => ({ ...(of.runs as Record<string, number>) });
     const jobId = await createJob(program, graph("counted", [router("in")]));
     await ended(program, await startRun(program, jobId));
     const failing = await createJob(program, graph("failing", [executor("in", ["false"])]));
     await ended(program, await startRun(program, failing));
     const held = await heldRun("summary");
-    const during = await call(program, "GET", "/system/summary");
+    const during = await call(program, "GET", "/system/summary?hours=2");
     const [from, to] = [counts(before), counts(during)];
+    // Two hours, so that a test at the turn of one sees the same runs.
+    const endsOf = ({ ends }: JsonObject) =>
+      (ends as readonly { readonly completed: number; readonly failed: number }[]).reduce(
+        (sum, { completed, failed }) => [sum[0]! + completed, sum[1]! + failed],
+        [0, 0],
+      );
+    const [completed = 0, failed = 0] = endsOf(before);
+    assert.deepEqual(endsOf(during), [completed + 1, failed + 1]);
+    assert.deepEqual((await call(program, "GET", "/system/summary")).ends, []);
+    assertProblem(await ask(program, "GET", "/system/summary?hours=25"), 400, "invalid_parameter");
     assert.deepEqual(to, {
       ...from,
       completed: from.completed! + 1,

@@ -111,6 +111,15 @@ const SystemSummarySchema = Type.Object(
       },
       "Runs by status.",
     ),
+    ends: Type.Array(
+      Type.Object({
+        from: Type.Time("Where the hour begins."),
+        completed: Count("Ended well."),
+        failed: Count("Ended with a failure."),
+        cancelled: Count("Cancelled."),
+      }),
+      "Runs by the hour in which they ended, as many hours as were asked for, the oldest first; the last one is not over.",
+    ),
     count_max: Type.Integer("Counting stops here: a count of this means so many or more."),
   },
   "The cluster in a few numbers. Pools and attempts are those of the nodes that are neither lost nor left, together.",
@@ -183,6 +192,16 @@ export function runtimeRoutes(api: FastifyInstance, parts: Parts & RuntimeRunPar
 
 /** Enough for an overview; the lists have all of them. */
 const COUNT_MAX = 10_000;
+const HOUR_MS = 3_600_000;
+const HOURS_MAX = 24;
+
+const SummaryQuery = Type.Input({
+  hours: Type.Integer("How many hours to count ended runs for; none without it.", {
+    minimum: 1,
+    maximum: HOURS_MAX,
+    examples: [HOURS_MAX],
+  }),
+});
 
 export interface GatewayParts extends Parts, Pick<HealthParts, "storeProblem">, NodesParts {
   readonly counter: RecordCounter;
@@ -230,11 +249,13 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
     get("/system/summary", {
       operationId: "getSystemSummary",
       summary: "See the cluster in a few numbers",
+      query: SummaryQuery,
       answers: { 200: SystemSummarySchema },
-      handle: async () => {
-        const [{ jobs, jobsOpen, runs }, all] = await Promise.all([
+      handle: async ({ query: { hours = 0 } }) => {
+        const [{ jobs, jobsOpen, runs }, all, ends] = await Promise.all([
           parts.counter.count(COUNT_MAX),
           parts.nodes.overview(),
+          endsByHour(parts, hours),
         ]);
         const { pools, tasksRunning } = totalsOf(all);
         return {
@@ -243,6 +264,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
           tasks_running: tasksRunning,
           jobs: { total: jobs, open: jobsOpen },
           runs,
+          ends,
           count_max: COUNT_MAX,
         };
       },
@@ -278,6 +300,17 @@ export function gatewayRoutes(api: FastifyInstance, parts: GatewayParts): void {
       handle: (_request, reply) => healthOf(parts, reply),
     }),
   ]);
+}
+
+/** The hour that goes on, and those before it. */
+function endsByHour({ counter, nowMs }: GatewayParts, hours: number) {
+  const current = Math.floor(nowMs() / HOUR_MS);
+  return Promise.all(
+    Array.from({ length: hours }, async (_, i) => {
+      const fromMs = (current - hours + 1 + i) * HOUR_MS;
+      return { from: isoTime(fromMs), ...(await counter.countEnds(fromMs, fromMs + HOUR_MS, COUNT_MAX)) };
+    }),
+  );
 }
 
 /** What the health answers of the gateway and of its runtime have in common; sets the status of the answer. */

@@ -36,6 +36,23 @@ function contract(test: ContractTest<Database>): void {
     });
   });
 
+  test("runs that have ended in a part of the time are counted by how, its end left out, up to the maximum", async (database) => {
+    const records = sqlGatewayRecords(database, systemClock.soon);
+    const counter = sqlRecordCounter(database);
+    await records.write(async (writes) => {
+      await writes.insertJob(job(1));
+      for (const [i, at] of [99, 100, 150, 199, 200].entries()) {
+        const { runId } = run(i + 1, job(1).jobId);
+        await writes.insertRun(run(i + 1, job(1).jobId));
+        const status = at === 150 ? "failed" : "cancelled";
+        await writes.endUnlaunched(runId, { status, failureJson: null }, at);
+      }
+    });
+    assert.deepEqual(await counter.countEnds(100, 200, 10), { completed: 0, failed: 1, cancelled: 2 });
+    assert.deepEqual(await counter.countEnds(0, 300, 3), { completed: 0, failed: 1, cancelled: 3 });
+    assert.deepEqual(await counter.countEnds(201, 300, 3), { completed: 0, failed: 0, cancelled: 0 });
+  });
+
   test("a count stops at its maximum", async (database) => {
     const records = sqlGatewayRecords(database, systemClock.soon);
     await records.write(async (writes) => {
@@ -59,9 +76,10 @@ test("counting reads indexes, and no table", async () => {
     },
   };
   await sqlRecordCounter(explained).count(10);
+  await sqlRecordCounter(explained).countEnds(0, 10, 10);
   const reads = plans.filter((detail) => /\b(job_definitions|runs)\b/.test(detail));
-  assert.equal(reads.length, 9);
+  assert.equal(reads.length, 12);
   for (const detail of reads)
-    assert.match(detail, /USING (COVERING )?INDEX (job_definitions_newest|runs_status)/);
+    assert.match(detail, /USING (COVERING )?INDEX (job_definitions_newest|runs_status|runs_ends)/);
   await database.close();
 });

@@ -176,7 +176,39 @@ const counts = query(
   }),
 );
 
+const ends = ["completed", "failed", "cancelled"] as const;
+
+const endCounts = query(
+  (db, fromMs: number, toMs: number, maximum: number) =>
+    db.selectNoFrom(
+      ends.map((status) =>
+        db
+          .selectFrom(
+            db
+              .selectFrom("runs")
+              .select(sql.lit(1).as("one"))
+              .where("terminal", "=", sql.lit(1))
+              .where("status", "=", status)
+              .where("finished_at", ">=", fromMs)
+              .where("finished_at", "<", toMs)
+              .limit(atMost(maximum))
+              .as("some"),
+          )
+          .select(({ fn }) => fn.countAll<number | string>().as("count"))
+          .as(status),
+      ),
+    ),
+  ({ completed, failed, cancelled }) => ({
+    completed: Number(completed),
+    failed: Number(failed),
+    cancelled: Number(cancelled),
+  }),
+);
+
 export function sqlRecordCounter(database: Database): RecordCounter {
   // A query of counts has one row.
-  return { count: async (maximum) => (await counts.first(database, maximum))! };
+  return {
+    count: async (maximum) => (await counts.first(database, maximum))!,
+    countEnds: async (fromMs, toMs, maximum) => (await endCounts.first(database, fromMs, toMs, maximum))!,
+  };
 }

@@ -1,7 +1,8 @@
 // @ts-check
 // What needs attention, what runs now, and how full the machine is.
 
-import { html } from "../html.js";
+import { count } from "../../dashboard/format.js";
+import { html, useEffect, useRef } from "../html.js";
 import { findingState } from "../parts/findings.js";
 import { useList, useResource } from "../parts/list.js";
 import { Bar, Empty, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
@@ -11,6 +12,7 @@ import { to } from "../router.js";
 
 const RECENT_MS = 24 * 3_600_000;
 const SHOWN_MAX = 8;
+const ENDS_AGAIN_MS = 60_000;
 
 export function Page() {
   const failed = useList("/runs", { status: "failed" }, ["runs"]);
@@ -67,6 +69,7 @@ export function Page() {
           <${Bar} value=${run.progress.agents_done} total=${run.progress.agents_total} label=${`Agents done of ${run.run_id}`} state=${run.status} /><${Elapsed} from=${run.started_at} /></li>`,
       )}</ul>
     </section>
+    <${Ends} />
     ${summary.value !== null && html`<${Pools} pools=${summary.value.executor_pools} />`}
   </${Screen}>`;
 }
@@ -74,6 +77,50 @@ export function Page() {
 /** @param {{ name: string, count: number | null | undefined, more: boolean, href: string, state: string }} properties */
 const Tile = ({ name, count, more, href, state }) =>
   html`<li><a class="tile" href=${href} data-state=${count ? state : undefined}><span class="count number">${count ?? "–"}${more ? "+" : ""}</span><span>${name}</span></a></li>`;
+
+const endings = /** @type {const} */ (["failed", "cancelled", "completed"]);
+
+/** Runs that have ended, hour by hour: as bars, and as a table. */
+function Ends() {
+  const { value, error, again } = useResource("/system/summary?hours=24");
+  const latest = useRef(again);
+  latest.current = again;
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!document.hidden) latest.current();
+    }, ENDS_AGAIN_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const hours = /** @type {any[]} */ (value?.ends ?? []);
+  const most = Math.max(1, ...hours.map((hour) => endings.reduce((sum, status) => sum + hour[status], 0)));
+  const words = (/** @type {any} */ hour) =>
+    endings
+      .filter((status) => hour[status] > 0)
+      .map((status) => `${count(hour[status])}${hour[status] >= value.count_max ? " or more" : ""} ${status}`)
+      .join(", ");
+  const isIdle = hours.length > 0 && hours.every((hour) => words(hour) === "");
+  return html`<section class="card" aria-labelledby="ends-heading"><h2 id="ends-heading">Ended, by the hour</h2>
+    ${error !== null && html`<${Problem} error=${error} retry=${again} />`}
+    ${isIdle && html`<${Empty}>No run has ended in the last 24 hours.</${Empty}>`}
+    ${
+      hours.length > 0 &&
+      !isIdle &&
+      html`<div class="ends" aria-hidden="true">${hours.map(
+        (hour) =>
+          html`<div key=${hour.from} title=${`From ${new Date(hour.from).toTimeString().slice(0, 5)}: ${words(hour) || "none"}`}>${endings.map(
+            (status) =>
+              html`<span key=${status} data-state=${status} style=${{ blockSize: `${(100 * hour[status]) / most}%` }}></span>`,
+          )}</div>`,
+      )}</div>
+      <p class="muted legend">From <${Time} at=${hours[0].from} /> on <${Pill} state="completed" /><${Pill} state="failed" /><${Pill} state="cancelled" /></p>
+      <details><summary>The same as a table</summary><div class="rows"><table><thead><tr><th scope="col">From</th><th scope="col">Completed</th><th scope="col">Failed</th><th scope="col">Cancelled</th></tr></thead>
+      <tbody>${hours.filter(words).map(
+        (hour) => html`<tr key=${hour.from}><th scope="row"><${Time} at=${hour.from} /></th>
+          <td class="number" data-name="Completed">${count(hour.completed)}</td><td class="number" data-name="Failed">${count(hour.failed)}</td><td class="number" data-name="Cancelled">${count(hour.cancelled)}</td></tr>`,
+      )}</tbody></table></div></details>`
+    }
+  </section>`;
+}
 
 /** @param {{ pools: Record<string, { capacity: number, in_use: number, waiting?: number }> }} properties */
 const Pools = ({
