@@ -7,6 +7,7 @@ import { isIPv6 } from "node:net";
 import { homedir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type SandboxEngineName, sandboxEngines } from "../engine/sandbox.ts";
 import { KEY_BYTES, keyOfText } from "../security/secret-key.ts";
 import type { SharedPlace } from "../store/shared/open-shared.ts";
 import type { S3Place } from "../store/shared/s3-requests.ts";
@@ -42,6 +43,15 @@ export function oneOf<Word extends string>(...words: readonly Word[]): Parser<Wo
     throw new WrongValue(`${quoted(text)} is not one of ${words.join(", ")}.`);
   };
 }
+
+/** Podman is asked for by name: it is refused with the reason. */
+export const sandboxEngine: Parser<SandboxEngineName> = (text) => {
+  if (text === "podman")
+    throw new WrongValue(
+      "podman's containers outlive the program that starts them (docs/sandbox.md): use bubblewrap, or gvisor.",
+    );
+  return oneOf(...sandboxEngines)(text);
+};
 
 const switchWords = oneOf("true", "false", "1", "0");
 export const onOrOff: Parser<boolean> = (text) => ["true", "1"].includes(switchWords(text));

@@ -4,7 +4,7 @@
 import { availableParallelism, homedir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type SandboxEngineName, sandboxEngines } from "../engine/sandbox.ts";
+import type { SandboxEngineName } from "../engine/sandbox.ts";
 import {
   bearerTokens,
   folder,
@@ -21,6 +21,7 @@ import {
   portUrl,
   prefixes,
   type SecretFile,
+  sandboxEngine,
   secretFile,
   secretKeys,
   wholeNumber,
@@ -198,7 +199,7 @@ export const table = {
     meaning: "What makes sandboxes: bubblewrap, or gvisor (runsc). Where it cannot, there are none.",
     example: "gvisor",
     fallback: () => "bubblewrap",
-    parse: oneOf(...sandboxEngines),
+    parse: sandboxEngine,
   }),
   requireSandbox: setting<boolean>({
     variable: "SVC_REQUIRE_SANDBOX",

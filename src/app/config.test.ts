@@ -313,7 +313,7 @@ const wrongTexts: Record<string, readonly string[]> = {
     ",",
     "__proto__=1",
   ],
-  SVC_SANDBOX_ENGINE: ["docker", "Gvisor"],
+  SVC_SANDBOX_ENGINE: ["docker", "Gvisor", "podman"],
   SVC_REQUIRE_SANDBOX: ["yes"],
   SVC_BLUEPRINT_CATALOG: [":", "/a:b\0"],
   SVC_BLUEPRINT_WEB_UI_PORT_START: ["0", "1023", "65536", "61000-61049"],
@@ -369,6 +369,11 @@ describe("each variable", () => {
       rows.map(([variable]) => variable),
     );
   });
+});
+
+test("podman, which cannot make sandboxes, is refused with the reason", () => {
+  const [line] = problems({ SVC_SANDBOX_ENGINE: "podman" });
+  assert.match(line ?? "", /containers outlive the program.*docs\/sandbox\.md.*use bubblewrap, or gvisor/);
 });
 
 test("all wrong values are reported together", () => {
