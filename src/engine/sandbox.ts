@@ -38,6 +38,9 @@ export const SANDBOX_WORKSPACE = "/sandbox/job";
 export const sandboxEngines = ["bubblewrap", "gvisor"] as const;
 export type SandboxEngineName = (typeof sandboxEngines)[number];
 
+/** Whether sandboxes of an engine, by its name, can have devices of the machine. */
+export const givesDevices = (engine: string | undefined) => engine !== "gvisor";
+
 /** Nodes that have sandboxes have this label: commands that need one are placed by it. */
 export const SANDBOX_LABEL = "troupe/sandbox";
 export const sandboxLabels = { [SANDBOX_LABEL]: "yes" } as const;

@@ -146,6 +146,24 @@ test("a sandbox is asked for in vain where no living node has any", async () => 
   );
 });
 
+test("devices in a sandbox are refused where gVisor makes those of every node that could run it", async () => {
+  const labels = { "troupe/sandbox": "yes", "troupe/sandbox-engine": "gvisor" };
+  const other = { ...labels, "troupe/sandbox-engine": "bubblewrap" };
+  const gvisor = node("a", null, { labels });
+  const agents = [
+    { agent_type: "executor", config: { ...boxed, sandbox: { devices: ["/dev/full"] } } },
+    { agent_type: "executor", config: { ...boxed }, resources: { devices: ["/dev/full"] } },
+  ];
+  for (const [index, agent] of agents.entries()) {
+    const all = [{ agent_type: "router" }, agent];
+    const refused = await sandboxRefusal([gvisor, node("plain", null)], all);
+    assert.equal(refused?.code, "resource_unsatisfiable", String(index));
+    assert.match(refused.message, /^Node "1" asks for the device "\/dev\/full" in its sandbox, which gvisor/);
+    assert.equal(await sandboxRefusal([gvisor, node("b", null, { labels: other })], all), null);
+  }
+  assert.equal(await sandboxRefusal([gvisor], [{ agent_type: "executor", config: boxed }]), null);
+});
+
 test("where sandboxes are required, commands without one and modules are refused, each at its place", async () => {
   const nodes = [node("a", null, { labels: { "troupe/sandbox": "yes" } })];
   const agents = [

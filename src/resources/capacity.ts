@@ -18,7 +18,7 @@ import {
   isThere,
   listText,
 } from "../engine/resources.ts";
-import { SANDBOX_LABEL } from "../engine/sandbox.ts";
+import { givesDevices, SANDBOX_ENGINE_LABEL, SANDBOX_LABEL } from "../engine/sandbox.ts";
 import { amountsOf } from "../execution/machine-resources.ts";
 import { DomainError } from "../lib/domain-error.ts";
 
@@ -56,6 +56,7 @@ export class Capacity {
     if (sandboxed === undefined && asking.length === 0) return;
     const living = (await this.#nodes.overview()).filter(isLiving);
     if (sandboxed !== undefined) await this.#requireSandboxes(sandboxed, living);
+    for (const node of nodes) refuseLackingDevices(node, living);
     for (const { nodeId, asked, nodeLabels } of asking) {
       const machines = machinesFor(living, nodeLabels);
       if (machines.length > 0 && machines.every((machine) => lacks(machine, asked)))
@@ -86,6 +87,22 @@ function refuseWithoutSandbox(nodes: Graph["nodes"]): void {
   });
   const [first] = errors;
   if (first !== undefined) throw new DomainError("validation_failed", `${first.message}.`, errors);
+}
+
+/** A policy in a file of the payload is not known here: what it names is looked at when the command starts. */
+function refuseLackingDevices({ nodeId, config }: GraphNode, living: readonly NodeView[]): void {
+  if (config.kind !== "executor" || config.sandbox === null) return;
+  const claimed = config.demand === null ? [] : deviceClaims(config.demand).map(({ name }) => name);
+  const [device] = [...config.sandbox.devices, ...claimed];
+  const machines = machinesFor(living, config.nodeLabels);
+  if (device === undefined || machines.length === 0) return;
+  const engines = machines.map(({ labels }) => labels[SANDBOX_ENGINE_LABEL]);
+  if (engines.some(givesDevices)) return;
+  throw new DomainError(
+    "resource_unsatisfiable",
+    `Node ${JSON.stringify(nodeId)} asks for the device ${JSON.stringify(device)} in its sandbox, which ${engines[0]} cannot give it: ` +
+      "take that from the node's config, or run it where SVC_SANDBOX_ENGINE is bubblewrap.",
+  );
 }
 
 function machinesFor(living: readonly NodeView[], labels: Labels): readonly NodeView[] {

@@ -33,10 +33,35 @@ export const sandboxMutations: readonly Mutation[] = [
     "false",
   ),
   gvisor("gVisor's sandboxes do not hear SIGTERM", '"kill", "--all", id, "TERM"', '"state", id'),
-  gvisor(
+  mutationsOf("src/execution/sandbox/sandboxes.ts", ["src/execution/sandbox/gvisor.test.ts"])(
     "devices that gVisor cannot give are left out",
-    'devices.length === 0 ? null : "devices of the machine"',
-    "devices.length < 99 ? null : null",
+    "!givesDevices(this.#engine)",
+    "false",
+  ),
+  mutationsOf("src/execution/sandbox/sandboxes.ts", commands)(
+    "a variable with a NUL is taken for more options of bubblewrap",
+    'word.includes("\\0")',
+    "word === null",
+  ),
+  mutationsOf("src/resources/capacity.ts", ["src/resources/capacity.test.ts"])(
+    "a run is accepted whose sandbox cannot have its device",
+    "engines.some(givesDevices)",
+    "engines.length > 0",
+  ),
+  gvisor("the network of gVisor's sandboxes is the machine's", '"--network=none"', '"--network=host"'),
+  mutationsOf("src/execution/sandbox/network/allow-list.ts", [
+    "src/execution/sandbox/network/allow-list.test.ts",
+    "src/execution/sandbox/network/proxy.test.ts",
+  ])(
+    "an allowed name leads to addresses that are not public",
+    "what === null || this.#listed.has(text)",
+    "what === null || text !== null",
+  ),
+  command("a worker has all capabilities in its sandbox", '"--cap-drop", "ALL"', '"--cap-add", "ALL"'),
+  mutationsOf("src/execution/sandbox/mounts.ts", attacks)(
+    "what a sandbox is to read may be written",
+    "isReadOnly: true,",
+    "isReadOnly: false,",
   ),
   gvisor("a killed runtime's descriptions of sandboxes are left", "  removeLeft(prefix);\n", ""),
   gvisor("a worker cannot write its events in gVisor", "[writable(pipe.from, pipe.path)]", "[]"),

@@ -1,5 +1,5 @@
 // What makes sandboxes: bubblewrap, or what SVC_SANDBOX_ENGINE names in its place. Each says how a command is started in a
-// sandbox, how that is told to end, and what it cannot give.
+// sandbox, and how that is told to end.
 
 import type { SandboxLimits } from "../../engine/sandbox.ts";
 import type { Device, Shown, Words } from "./mounts.ts";
@@ -18,8 +18,6 @@ export type FindProgram = (name: string) => string | null;
 export interface SandboxEngine {
   /** The user of the machine whom the files of a run's workers belong to; null: the runtime's own. */
   userOf(runId: string): number | null;
-  /** What it cannot give of what is asked, as the object of a sentence; null: it can give all. */
-  lacks(asked: Pick<SandboxCommand, "devices">): string | null;
   /** @throws the system's error */
   start(command: SandboxCommand): StartedSandbox;
   /** What to do when none can be started. */

@@ -72,7 +72,6 @@ export function findGvisor(folder: string, find: FindProgram): SandboxEngine | s
   const runsc = { file, prlimit, isRoot, own: folder, prefix };
   return {
     userOf: () => (isRoot ? SANDBOX_USER : null),
-    lacks: ({ devices }) => (devices.length === 0 ? null : "devices of the machine"),
     start: (command) => startWith(runsc, command),
     advice:
       "Use gVisor of December 2022 or newer; an ordinary user needs unprivileged user namespaces (docs/sandbox.md)",

@@ -143,6 +143,15 @@ describe("a command in a sandbox", { skip: noSandboxes, concurrency: 2 }, () => 
     );
   });
 
+  test("is not started with a variable that holds a NUL, behind which more options could be", async () => {
+    const variable = "b\0--bind\0/\0/sandbox/all";
+    const outcome = await sh('touch "$SVC_RUN_DIR/ran"', {}, { environment: { A: variable } });
+    assert.match(
+      failedWith(outcome, "executor.spawn_failed"),
+      /a variable of its environment holds a NUL character/,
+    );
+  });
+
   test("shows no variable in the list of processes", {
     skip: testedEngine === "gvisor" && "its processes are not in the machine's list",
   }, async () => {

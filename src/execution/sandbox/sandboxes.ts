@@ -8,7 +8,12 @@ import { join } from "node:path";
 import { type Labels, noLabels } from "../../engine/labels.ts";
 import { defaultPolicy } from "../../engine/manifest/sandbox-policy.ts";
 import { deviceClaims } from "../../engine/resources.ts";
-import { SANDBOX_ENGINE_LABEL, type SandboxEngineName, sandboxLabels } from "../../engine/sandbox.ts";
+import {
+  givesDevices,
+  SANDBOX_ENGINE_LABEL,
+  type SandboxEngineName,
+  sandboxLabels,
+} from "../../engine/sandbox.ts";
 import type { TaskStart } from "../../engine/task-port.ts";
 import { madeOnce } from "../../lib/async.ts";
 import { AttemptFailure, type AttemptReport } from "../runner/attempt.ts";
@@ -138,11 +143,10 @@ export class Sandboxes {
     const places = placesInside(outside, task, config);
     const claimed = config.demand === null ? [] : deviceClaims(config.demand).map(({ name }) => name);
     const devices = devicesAt([...policy.devices, ...claimed]);
-    const lacking = engine.lacks({ devices });
-    if (lacking !== null)
+    if (devices.length > 0 && !givesDevices(this.#engine))
       throw new AttemptFailure(
         "sandbox.policy_unmet",
-        `The sandbox is to have ${lacking}, which ${this.#engine} cannot give it: take that from the node's config, or run it where SVC_SANDBOX_ENGINE is bubblewrap.`,
+        `The sandbox is to have devices of the machine, which ${this.#engine} cannot give it: take them from the node's config, or run it where SVC_SANDBOX_ENGINE is bubblewrap.`,
       );
     const mounts = [
       ...system,
@@ -162,12 +166,20 @@ export class Sandboxes {
       places,
       user,
       wrap: (command, env) => {
+        const variables = { ...network?.variables, ...env };
+        // The system ends a word at a NUL; in what bubblewrap reads, its next option would follow.
+        if (
+          Object.entries(variables)
+            .flat()
+            .some((word) => word.includes("\0"))
+        )
+          throw new Error("a variable of its environment holds a NUL character");
         started = open.use(
           engine.start({
             ...{ user, devices, limits: policy.limits, workdir: places.workdir },
             pipe: { from: outside.files.eventStream, path: places.files.eventStream },
             shown: [...mounts, ...(network?.mounts ?? [])],
-            env: { ...network?.variables, ...env },
+            env: variables,
             hasSocket: network !== null,
             command: network?.wrap(command) ?? command,
           }),
