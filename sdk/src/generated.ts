@@ -3957,6 +3957,9 @@ export interface Operations {
             /** Only agents with this text in their id or role, whatever its case. */
             readonly q?: string | undefined;
 
+            /** Only agents that were this in one of the runs. */
+            readonly state?: "failed" | undefined;
+
             /**
              * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
              * next_page_token.

@@ -133,6 +133,8 @@ export interface JobRecords {
     jobIds: readonly string[],
     indices: readonly number[],
   ): Promise<readonly { readonly jobId: string; readonly index: number; readonly status: AgentStatus }[]>;
+  /** Of several jobs that are not brief, the agents that failed in one of them, in the order of the graph. */
+  failedAgents(jobIds: readonly string[], limit: number): Promise<readonly number[]>;
   /** The job's result as JSON; null while it has none, and for a job that is not there. */
   result(jobId: string): Promise<string | null>;
   /** Events behind `afterSeq` in order, a bounded page; empty at the end of what is committed. */

@@ -98,6 +98,10 @@ describe("the console's pages of jobs and blueprints", { skip: noChromium }, () 
     await page.keyboard.press("ArrowLeft");
     assert.equal(await page.evaluate("document.activeElement.title"), "in: Done");
     await assertAccessible(page);
+    await page.getByLabel("Agents", { exact: true }).selectOption("failed");
+    await page.getByRole("row", { name: /^in/ }).waitFor({ state: "detached" });
+    await page.getByLabel("Agents", { exact: true }).selectOption("");
+    await page.getByRole("row", { name: /^in/ }).waitFor();
     await page.getByLabel("Agent contains").fill("uil");
     await page.getByRole("row", { name: /^in/ }).waitFor({ state: "detached" });
     await row.getByRole("link").nth(1).click();

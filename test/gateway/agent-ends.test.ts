@@ -110,6 +110,9 @@ test("the grid has what each agent was in the newest runs, page by page of the s
   );
   const found = await gridOf(jobId, "?q=bUIL&runs=1");
   assert.deepEqual(found.items.map(statesOf), [["Build", "failed"]]);
+  const failed = await gridOf(jobId, "?state=failed&runs=1&page_size=1");
+  assert.deepEqual([failed.items.map(statesOf), failed.next_page_token], [[["Build", "failed"]], null]);
+  assert.deepEqual((await gridOf(jobId, "?state=failed&q=after")).items, []);
 });
 
 test("a page of the grid has two thousand states at most, and the walk has every agent once", async () => {

@@ -21,6 +21,8 @@ const RUNS_DEFAULT = 25;
 const RUNS_MAX = 100;
 /** Of a page: they are read and rendered in some five milliseconds. */
 const CELLS_MAX = 2_000;
+/** Of each package that the runs have. */
+const FAILED_MAX = 10_000;
 
 const GridAgentSchema = Type.Object({
   agent_id: Type.String({ examples: ["writer"] }),
@@ -47,6 +49,7 @@ const JobGridQuery = Type.Input({
     default: RUNS_DEFAULT,
   }),
   q: Type.String("Only agents with this text in their id or role, whatever its case.", { maxLength: 200 }),
+  state: Type.OneOf(["failed"], "Only agents that were this in one of the runs."),
   ...pageQuery,
 });
 
@@ -55,7 +58,7 @@ export const schemas = { GridAgent: GridAgentSchema, JobGrid: JobGridSchema };
 
 export interface Parts extends PageParts {
   readonly records: Pick<GatewayRecords, "job" | "gridRuns">;
-  readonly journal: Pick<JobRecords, "agentStates">;
+  readonly journal: Pick<JobRecords, "agentStates" | "failedAgents">;
   readonly bundles: Bundles;
 }
 
@@ -71,7 +74,7 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
       problems: ["conflict"],
       handle: async (request, reply) => {
         const { bundleFingerprint, jobId } = await findJob(parts, request.params.job_id);
-        const { runs: count = RUNS_DEFAULT, q = "" } = request.query;
+        const { runs: count = RUNS_DEFAULT, q = "", state } = request.query;
         const nodes = bundleFingerprint === null ? [] : await nodesOf(parts, bundleFingerprint);
         let runs: readonly GridRun[] = [];
         return sendPage(parts, request, reply, {
@@ -79,7 +82,11 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
             runs = await parts.records.gridRuns(jobId, count, after === null ? null : String(after[1]));
             const agentsMax = Math.max(1, Math.floor(CELLS_MAX / Math.max(1, runs.length)));
             const from = after === null ? 0 : Number(after[0]) + 1;
-            const found = matching(nodes, from, q, Math.min(limit, agentsMax + 1));
+            const ofState =
+              state === undefined
+                ? nodes
+                : await failedOf(parts, { runs, fingerprint: bundleFingerprint }, nodes);
+            const found = matching(ofState, from, q, Math.min(limit, agentsMax + 1));
             const isCut = found.length > agentsMax;
             const agents = isCut ? found.slice(0, agentsMax) : found;
             return { rows: await rowsOf(parts, { runs, fingerprint: bundleFingerprint }, agents), isCut };
@@ -94,6 +101,12 @@ export function gatewayRoutes(api: FastifyInstance, parts: Parts): void {
   ]);
 }
 
+interface ShownRuns {
+  readonly runs: readonly GridRun[];
+  /** Of the job's package as it is now. */
+  readonly fingerprint: string | null;
+}
+
 interface Row {
   readonly node: GraphNode;
   readonly states: readonly (NodeState | null)[];
@@ -102,23 +115,36 @@ interface Row {
 const nodesOf = async ({ bundles }: Parts, fingerprint: string) =>
   (await storedBundle(bundles, fingerprint)).graph.nodes;
 
-/** The first `limit` nodes from `from` on that have a text in their names. */
+/** Those that failed in one of the runs. */
+async function failedOf(
+  parts: Parts,
+  { runs, fingerprint: ofJob }: ShownRuns,
+  nodes: readonly GraphNode[],
+): Promise<readonly GraphNode[]> {
+  const failed = new Set<string>();
+  for (const [fingerprint, alike] of Map.groupBy(runs, (run) => run.bundleFingerprint ?? ofJob)) {
+    const places = fingerprint === ofJob ? placesOf(nodes) : await placesIn(parts, fingerprint);
+    const jobIds = alike.map(({ runtimeJobId }) => runtimeJobId);
+    const indices = new Set(await parts.journal.failedAgents(jobIds, FAILED_MAX));
+    for (const [nodeId, index] of places) if (indices.has(index)) failed.add(nodeId);
+  }
+  return nodes.filter(({ nodeId }) => failed.has(nodeId));
+}
+
+/** The first `limit` nodes from the index `from` on that have a text in their names. */
 function matching(nodes: readonly GraphNode[], from: number, text: string, limit: number): GraphNode[] {
   const wanted = text.toLowerCase();
   const found: GraphNode[] = [];
-  for (let at = from; at < nodes.length && found.length < limit; at++) {
-    const node = nodes[at]!;
+  for (const node of nodes) {
+    if (found.length === limit) break;
+    if (node.index < from) continue;
     if (`${node.nodeId}\n${node.role ?? ""}`.toLowerCase().includes(wanted)) found.push(node);
   }
   return found;
 }
 
 /** A run's agents are numbered as its own package has them, which a blueprint's job may have had another of. */
-async function rowsOf(
-  parts: Parts,
-  job: { readonly runs: readonly GridRun[]; readonly fingerprint: string | null },
-  nodes: readonly GraphNode[],
-): Promise<readonly Row[]> {
+async function rowsOf(parts: Parts, job: ShownRuns, nodes: readonly GraphNode[]): Promise<readonly Row[]> {
   const rows = nodes.map((node) => ({ node, states: job.runs.map((): NodeState | null => null) }));
   const columns = job.runs.map((run, column) => ({
     run,
@@ -145,6 +171,9 @@ async function rowsOf(
   return rows;
 }
 
+const placesOf = (nodes: readonly GraphNode[]): ReadonlyMap<string, number> =>
+  new Map(nodes.map(({ nodeId, index }) => [nodeId, index]));
+
 /** Where the nodes of a package are in its graph; none of one whose content was removed. */
 async function placesIn(
   { bundles }: Parts,
@@ -152,8 +181,7 @@ async function placesIn(
 ): Promise<ReadonlyMap<string, number>> {
   if (fingerprint === null) return new Map();
   try {
-    const { graph } = await bundles.definition(fingerprint);
-    return new Map(graph.nodes.map(({ nodeId, index }) => [nodeId, index]));
+    return placesOf((await bundles.definition(fingerprint)).graph.nodes);
   } catch (error) {
     if (error instanceof BundleProblem) return new Map();
     throw error;

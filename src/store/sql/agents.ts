@@ -5,7 +5,7 @@ import type { AgentRecord, AgentStatus } from "../../engine/journal.ts";
 import type { AgentStanding, JobRecords } from "../../runs/job-records.ts";
 import { columnsOf, flag, json, type Stored } from "./columns.ts";
 import type { Database } from "./database.ts";
-import { type Db, kindOf, listed, type Query, query } from "./query.ts";
+import { atMost, type Db, kindOf, listed, type Query, query } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
 export const agents = columnsOf<Schema["agents"], AgentRecord>({
@@ -85,6 +85,19 @@ const states = query(
   (row) => ({ jobId: row.job_id, index: row.agent_index, status: row.status as AgentStatus }),
 );
 
+const failed = query(
+  (db, jobIdsJson: string, limit: number) =>
+    db
+      .selectFrom("agents")
+      .select("agent_index")
+      .distinct()
+      .where(isOneOf(db, "job_id", listed<string>(db, jobIdsJson, "text")))
+      .where("status", "=", sql.lit("failed"))
+      .orderBy("agent_index")
+      .limit(atMost(limit)),
+  (row) => row.agent_index,
+);
+
 export function agentReads(database: Database) {
   const briefOr = async <Agent extends AgentStanding>(
     of: Query<[jobId: string, fromIndex: number, toIndex: number], Agent>,
@@ -100,5 +113,6 @@ export function agentReads(database: Database) {
     agents: (...asked) => briefOr(whole, ...asked),
     standings: (...asked) => briefOr(standings, ...asked),
     agentStates: (jobIds, indices) => states.all(database, JSON.stringify(jobIds), JSON.stringify(indices)),
+    failedAgents: (jobIds, limit) => failed.all(database, JSON.stringify(jobIds), limit),
   } satisfies Partial<JobRecords>;
 }

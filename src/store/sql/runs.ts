@@ -103,11 +103,11 @@ const agentsDone = (eb: RunExpression) =>
         .whereRef("m.job_id", "=", "a.job_id")
         .whereRef("m.agent_index", "=", "a.agent_index");
       const isIdle = agent.and([
-        agent("a.status", "=", "ready"),
+        agent("a.status", "=", sql.lit("ready")),
         agent("a.processed_messages", ">", 0),
         agent.not(agent.exists(mailbox)),
       ]);
-      return agent.or([agent("a.status", "=", "done"), isIdle]);
+      return agent.or([agent("a.status", "=", sql.lit("done")), isIdle]);
     });
 
 /** The prompt of the only open human request. */

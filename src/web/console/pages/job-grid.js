@@ -8,7 +8,7 @@ import { stateNames } from "../../dashboard/model.js";
 import { get } from "../api.js";
 import { html, useEffect, useMemo, useRef, useState } from "../html.js";
 import { watch } from "../live.js";
-import { Filters, Search } from "../parts/filters.js";
+import { Choice, Filters, Search } from "../parts/filters.js";
 import { Empty, Pill, Problem, shown } from "../parts/pieces.js";
 import { Time } from "../parts/time.js";
 import { Room, useRows } from "../parts/virtual-rows.js";
@@ -25,10 +25,10 @@ const names = new Map([...stateNames, ["waiting", "Waiting"], ["paused", "Paused
 /** @typedef {{ runs: any[], items: any[], next: string | null }} Grid */
 
 /**
- * @param {string} jobId @param {string} text in the names of agents
+ * @param {string} jobId @param {string} text in the names of agents @param {string} only agents that were this
  * @returns {{ grid: Grid | null, error: unknown, more: () => void, again: () => void }}
  */
-function useGrid(jobId, text) {
+function useGrid(jobId, text, only) {
   const [state, setState] = useState(
     /** @type {{ grid: Grid | null, error: unknown }} */ ({ grid: null, error: null }),
   );
@@ -40,6 +40,7 @@ function useGrid(jobId, text) {
     const read = async (/** @type {Grid | null} */ from) => {
       const page = await get(`/jobs/${encodeURIComponent(jobId)}/grid`, {
         q: text,
+        state: only,
         page_size: PAGE_SIZE,
         page_token: from?.next ?? null,
       });
@@ -93,7 +94,7 @@ function useGrid(jobId, text) {
         if (!isReading && held.current?.next) void readMore();
       },
     };
-  }, [jobId, text]);
+  }, [jobId, text, only]);
   useEffect(() => reader.start(), [reader]);
   return { ...state, more: reader.more, again: reader.again };
 }
@@ -101,26 +102,27 @@ function useGrid(jobId, text) {
 /** @param {{ jobId: string }} properties */
 export function Grid({ jobId }) {
   const text = parameter("q");
-  const { grid, error, more, again } = useGrid(jobId, text);
+  const only = parameter("state");
+  const { grid, error, more, again } = useGrid(jobId, text, only);
   const rows = useRows(grid?.items.length ?? 0, ROW_PX);
   const isNearEnd = grid !== null && grid.next !== null && rows.to + AHEAD >= grid.items.length;
   useEffect(() => {
     if (isNearEnd) more();
   }, [isNearEnd, rows.to, grid]);
   return html`<section class="card" aria-labelledby="grid-heading"><h2 id="grid-heading">Agents by runs</h2>
-    <${Filters} label="Which agents are shown"><${Search} name="q" label="Agent contains" /></${Filters}>
+    <${Filters} label="Which agents are shown"><${Search} name="q" label="Agent contains" />
+      <${Choice} name="state" label="Agents" any="All" values=${[["failed", "That failed in one of the runs"]]} /></${Filters}>
     ${error !== null && html`<${Problem} error=${error} retry=${again} />`}
-    ${grid !== null && html`<${Table} grid=${grid} rows=${rows} text=${text} />`}
+    ${grid !== null && html`<${Table} grid=${grid} rows=${rows} none=${only ? "No agent like this failed in one of these runs." : text ? "No agent has this in its name." : "Its graph has no agents."} />`}
   </section>`;
 }
 
-/** @param {{ grid: Grid, rows: ReturnType<typeof useRows>, text: string }} properties */
-function Table({ grid: { runs, items, next }, rows, text }) {
+/** @param {{ grid: Grid, rows: ReturnType<typeof useRows>, none: string }} properties */
+function Table({ grid: { runs, items, next }, rows, none }) {
   const [{ row, column }, setAt] = useState({ row: 0, column: 0 });
   if (runs.length === 0)
     return html`<${Empty}>It has not run yet. Start it below, and its agents are shown here.</${Empty}>`;
-  if (items.length === 0)
-    return html`<${Empty}>${text === "" ? "Its graph has no agents." : "No agent has this in its name."}</${Empty}>`;
+  if (items.length === 0) return html`<${Empty}>${none}</${Empty}>`;
   const longestMs = Math.max(1, ...runs.map(msOf));
   const seen = new Set(items.slice(rows.from, rows.to).flatMap(({ states }) => states));
   // One cell is reached by Tab, the others from it by arrow keys.
