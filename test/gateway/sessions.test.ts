@@ -245,6 +245,12 @@ test("what a browser loads by itself has a ticket in its address, once", async (
   assert.equal(read.status, 200, read.body);
   assert.match(read.body, /secret-of-the-run/);
   assert.equal((await send("GET", url, withCookie(browser))).status, 401);
+  // A stream would outlive its session.
+  const stream = { path: `/api/v1/runs/${runs[0]}/events/stream` };
+  const given = await send("POST", "/console/tickets", signed(browser), stream);
+  const { url: ofStream } = JSON.parse(given.body) as { readonly url: string };
+  for (const way of [ofStream, ofStream.replace("/stream?", "/stre%61m?")])
+    assert.equal((await send("GET", way, [`Host: ${host}`])).status, 401, way);
   assert.ok(!program.output().includes("ticket="));
 });
 

@@ -213,8 +213,10 @@ class Admission {
   }
 
   /** @returns the principal that the ticket in the address was given to; null without a good one */
-  #takeTicket({ method, raw: { url = "" }, query }: FastifyRequest): string | null {
-    const holder = method === "GET" && url.includes("ticket=") ? this.#tickets.take(url) : null;
+  #takeTicket({ method, raw: { url = "" }, query, routeOptions }: FastifyRequest): string | null {
+    // A stream ends with its session, which a ticket does not name.
+    const mayHaveOne = method === "GET" && url.includes("ticket=") && !routeOptions.url?.endsWith("/stream");
+    const holder = mayHaveOne ? this.#tickets.take(url) : null;
     // To the route it is no parameter.
     if (holder !== null) delete (query as { ticket?: string }).ticket;
     return holder;

@@ -301,7 +301,8 @@ export function consoleRoutes(
     post("/console/tickets", {
       operationId: "createTicket",
       summary: "Get an address that may be read once",
-      description: "For what a browser asks for by itself, such as a download: it sends no key with that.",
+      description:
+        "For what a browser asks for by itself, such as a download: it sends no key with that. Streams take none.",
       body: TicketBody,
       answers: { 200: TicketSchema },
       async handle(request) {
