@@ -1801,6 +1801,9 @@ export type Operation = {
   /** The id of the blueprint, or of the node. */
   readonly target: string;
 
+  /** Whether it changes nothing and only tells what it would do. */
+  readonly dry_run: boolean;
+
   readonly status: OperationStatus;
 
   readonly progress: {
@@ -3686,7 +3689,8 @@ export interface Operations {
   /**
    * Get an address that may be read once (POST /console/tickets)
    *
-   * For what a browser asks for by itself, such as a download: it sends no key with that.
+   * For what a browser asks for by itself, such as a download: it sends no key with that. Streams take
+   * none.
    */
   readonly createTicket: { readonly request: { readonly body: TicketRequest }; readonly answer: Ticket };
 

@@ -216,6 +216,15 @@ describe("the console's pages of jobs and blueprints", { skip: noChromium }, () 
     await page.getByRole("button", { name: "Add", exact: true }).click();
     await gates.open(gate);
     await page.getByRole("button", { name: "Add again" }).waitFor();
+    // Another one's look at what would go is no removal, also while it goes on.
+    const { operation_id: look } = await call(program, "POST", "/blueprints/searchable/removals", {
+      dry_run: true,
+    });
+    await until("it has been told", async () => {
+      const { status, dry_run: isLook } = await call(program, "GET", `/operations/${look}`);
+      return status === "completed" && isLook === true;
+    });
+    assert.equal(await page.getByRole("region", { name: "The latest removal" }).count(), 0);
     await page.getByRole("button", { name: "Remove" }).click();
     const dialog = page.getByRole("dialog", { name: "Remove the blueprint" });
     await dialog.getByRole("row", { name: /^index resource .* goes$/ }).waitFor();

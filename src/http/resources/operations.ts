@@ -42,6 +42,7 @@ export const OperationSchema = Type.Object(
     operation_id: Type.String({ examples: ["op_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
     kind: Type.OneOf(operationKinds, "What it does."),
     target: Type.String("The id of the blueprint, or of the node."),
+    dry_run: Type.Boolean("Whether it changes nothing and only tells what it would do."),
     status: OperationStatus,
     progress: Type.Object({
       percent: Type.Integer({ minimum: 0, maximum: 100 }),
@@ -164,6 +165,7 @@ export function renderOperation(operation: Operation): string {
     operation_id: operation.operationId,
     kind: operation.kind,
     target: operation.target,
+    dry_run: operation.request.dry_run === true,
     status,
     progress: { percent, label, step, steps },
     // Before the end the result holds internal state.

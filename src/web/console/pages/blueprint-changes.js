@@ -16,14 +16,13 @@ const LOOKED_AT = 20;
 /**
  * The latest operation of a blueprint that is no dry run, while it goes on and afterwards.
  *
- * @param {string} id @param {ReadonlySet<string>} hidden operations that are not looked at
+ * @param {string} id
  * @returns {any} null without one
  */
-export function useLatestOperation(id, hidden) {
+export function useLatestOperation(id) {
   const query = new URLSearchParams({ target: id, page_size: String(LOOKED_AT) });
   const { value: page } = useResource(`/operations?${query}`, ["operations"]);
-  const isWanted = (/** @type {any} */ one) =>
-    one.kind.startsWith("blueprint") && one.result?.preview === undefined && !hidden.has(one.operation_id);
+  const isWanted = (/** @type {any} */ one) => one.kind.startsWith("blueprint") && !one.dry_run;
   return page?.items.find(isWanted) ?? null;
 }
 
@@ -67,25 +66,24 @@ const stepNames = new Map(
 );
 
 /**
- * @param {{ path: string, disabled: boolean, began: () => void, previewed: (operationId: string) => void }} properties
- *   path: of the blueprint; began: a removal goes on; previewed: a dry run was made
+ * @param {{ path: string, disabled: boolean, began: () => void }} properties path: of the blueprint; began: a removal goes on
  */
-export function Remove({ path, disabled, began, previewed }) {
+export function Remove({ path, disabled, began }) {
   const [isOpen, setOpen] = useState(false);
   const close = () => setOpen(false);
   return html`<button type="button" class="danger" disabled=${disabled} onClick=${() => setOpen(true)}>Remove</button>
     ${
       isOpen &&
       html`<${Dialog} title="Remove the blueprint" class="broad" close=${close}>
-      <${Removal} path=${path} close=${close} previewed=${previewed} began=${() => {
+      <${Removal} path=${path} close=${close} began=${() => {
         close();
         began();
       }} /></${Dialog}>`
     }`;
 }
 
-/** @param {{ path: string, close: () => void, began: () => void, previewed: (operationId: string) => void }} properties */
-function Removal({ path, close, began, previewed }) {
+/** @param {{ path: string, close: () => void, began: () => void }} properties */
+function Removal({ path, close, began }) {
   const [kept, setKept] = useState({ keep_resources: false, keep_models: false });
   const [id, setId] = useState(/** @type {string | null} */ (null));
   const [problem, setProblem] = useState(/** @type {unknown} */ (null));
@@ -95,7 +93,6 @@ function Removal({ path, close, began, previewed }) {
     setProblem(null);
     try {
       const { operation_id: begun } = await post(`${path}/removals`, { dry_run: true, ...kept });
-      previewed(begun);
       setId(begun);
     } catch (error) {
       setProblem(error);

@@ -2,7 +2,7 @@
 // One blueprint: what it is and needs, adding and removing it, and a start of a run.
 
 import { post } from "../api.js";
-import { html, useState } from "../html.js";
+import { html } from "../html.js";
 import { Action } from "../parts/dialog.js";
 import { useResource } from "../parts/list.js";
 import { Facts, Json, Pill, Problem, shown } from "../parts/pieces.js";
@@ -17,8 +17,7 @@ import { shades } from "./blueprints.js";
 export function Page({ id }) {
   const path = `/blueprints/${encodeURIComponent(id)}`;
   const { value: blueprint, error, again } = useResource(path, ["operations"]);
-  const [previews, setPreviews] = useState(/** @type {ReadonlySet<string>} */ (new Set()));
-  const operation = useLatestOperation(id, previews);
+  const operation = useLatestOperation(id);
   if (blueprint === null)
     return html`<${Screen} title="Blueprint">${error !== null && html`<${Problem} error=${error} retry=${again} />`}</${Screen}>`;
   const isBusy = ["adding", "removing"].includes(blueprint.state);
@@ -34,7 +33,7 @@ export function Page({ id }) {
   const actions = html`
     ${blueprint.state !== "broken" && html`<${Action} label=${isAdded ? "Add again" : "Add"} disabled=${isBusy} act=${add({})} />`}
     ${isAdded && html`<${Action} label="Rebuild" disabled=${isBusy} act=${add({ force: true })} question="Its package, resources and models are all made anew, and take the place of those that are there once they are whole." />`}
-    ${(isAdded || blueprint.owns.length > 0) && html`<${Remove} path=${path} disabled=${isBusy} began=${again} previewed=${(/** @type {string} */ one) => setPreviews((before) => new Set(before).add(one))} />`}`;
+    ${(isAdded || blueprint.owns.length > 0) && html`<${Remove} path=${path} disabled=${isBusy} began=${again} />`}`;
   return html`<${Screen} title=${shown(blueprint.name, 200) || id} heading=${html`<p class="muted"><code>${id}</code></p>`} actions=${actions}>
     <section class="card" aria-label="The blueprint">
       <${Facts} items=${[

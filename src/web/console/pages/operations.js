@@ -53,7 +53,7 @@ function Row({ operation }) {
   const isOfNode = kind.startsWith("node");
   const href = isOfNode ? to(["nodes"]) : to(["blueprints", target]);
   return html`<tr>
-    <th scope="row">${kinds[kind] ?? kind}${operation.result?.preview === undefined ? "" : ", dry run:"} <a data-row href=${href} dir="auto">${shown(target, 120)}</a> <code class="muted id">${id}</code></th>
+    <th scope="row">${kinds[kind] ?? kind}${operation.dry_run ? ", dry run:" : ""} <a data-row href=${href} dir="auto">${shown(target, 120)}</a> <code class="muted id">${id}</code></th>
     <td><${Pill} state=${status} /></td>
     <td class="progress" data-name="Progress">${error === null ? html`<${Bar} value=${progress.percent} total=${100} label=${`Progress of ${id}`} state=${status} />` : null}
       <span class=${error === null ? "muted" : "wrong wrapped"} dir="auto">${shown(error?.detail ?? progress.label, 400)}</span></td>
