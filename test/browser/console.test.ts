@@ -522,9 +522,23 @@ describe("the console of a gateway with a token", { skip: noChromium }, () => {
         {},
         { authorization },
       );
-      const sharer = await openPage(browser, `${closed.url}/console/runs/${runId}`);
+      const sharer = await openPage(browser, "about:blank");
+      // A refusal of the time before the sign-in comes after it.
+      const late = Promise.withResolvers<void>();
+      await sharer.page.route(
+        `**/api/v1/runs/${runId}`,
+        async (route) => {
+          const response = await route.fetch();
+          await late.promise;
+          await route.fulfill({ response });
+        },
+        { times: 1 },
+      );
+      await sharer.page.goto(`${closed.url}/console/runs/${runId}`);
       await sharer.page.getByLabel("Token").fill(token);
       await sharer.page.keyboard.press("Enter");
+      await sharer.page.getByLabel("Token").waitFor({ state: "detached" });
+      late.resolve();
       await sharer.page.getByRole("button", { name: "Share" }).click();
       const dialog = sharer.page.getByRole("dialog", { name: "Share this run" });
       await dialog.getByRole("button", { name: "Make a link" }).click();

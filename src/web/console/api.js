@@ -44,13 +44,14 @@ export function urlOf(path, query = {}) {
  */
 export async function request(method, path, { body, query, headers, signal } = {}) {
   for (;;) {
+    const shown = keyHeaders();
     const answer = await fetch(urlOf(path, query), {
       method,
       cache: "no-store",
       headers: {
         ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...headers,
-        ...keyHeaders(),
+        ...shown,
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       ...(signal === undefined ? {} : { signal }),
@@ -62,7 +63,7 @@ export async function request(method, path, { body, query, headers, signal } = {
     });
     if (answer.ok) return answer;
     if (answer.status !== 401) throw new ApiProblem(answer.status, await answer.json().catch(() => null));
-    await signedIn();
+    await signedIn(shown);
   }
 }
 

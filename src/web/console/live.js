@@ -35,6 +35,8 @@ const watchers = new Map();
 /** @type {((message: object) => void) | null} */
 let send = null;
 let isSigningIn = false;
+/** The headers of the last attempt. */
+let shown = keyHeaders();
 
 /**
  * Calls `take` with what has changed of the topics.
@@ -50,7 +52,6 @@ export function watch(topics, take) {
 function open() {
   if (send !== null) return;
   send = openWorker() ?? openHere();
-  const follow = () => send?.({ kind: "follow", headers: keyHeaders() });
   follow();
   addEventListener("pagehide", () => send?.({ kind: "leave" }));
   addEventListener("pageshow", ({ persisted }) => persisted && follow());
@@ -62,6 +63,11 @@ function open() {
       if (connection.value.state === "none" || !isAnnounced(topics)) take(null);
     }
   }, AGAIN_MS);
+}
+
+function follow() {
+  shown = keyHeaders();
+  send?.({ kind: "follow", headers: shown });
 }
 
 /** @returns {((message: object) => void) | null} null where browsers have no shared workers */
@@ -108,7 +114,7 @@ function tell({ isReset, changes }) {
 async function signInAgain() {
   if (isSigningIn) return;
   isSigningIn = true;
-  await signedIn();
+  await signedIn(shown);
   isSigningIn = false;
-  send?.({ kind: "follow", headers: keyHeaders() });
+  follow();
 }

@@ -95,8 +95,14 @@ function refusalOf(answer, problem, isToken) {
   return typeof problem?.detail === "string" ? problem.detail : `The gateway refused (${answer.status}).`;
 }
 
-/** Lets the reader sign in, and resolves when somebody has. */
-export function signedIn() {
+/**
+ * Lets the reader sign in, and resolves when somebody has.
+ *
+ * @param {Record<string, string>} refused the key headers that were: where there are others by now, somebody has signed in already
+ * @returns {Promise<void>}
+ */
+export function signedIn(refused) {
+  if (JSON.stringify(refused) !== JSON.stringify(keyHeaders())) return Promise.resolve();
   signInShown.value = true;
   return new Promise((resolve) => {
     waiting.push(() => resolve(undefined));
