@@ -210,6 +210,23 @@ describe("ticker", () => {
   });
 });
 
+describe("release-form", () => {
+  it("asks with a form, and takes an answer that fits", limit, async () => {
+    const jobId = await submitFolder(program, join(examples, "release-form"));
+    const events = follow(program, jobId);
+    const { run_id: runId } = (await jobDetail(program, jobId)).job;
+    await until(events, (event) => event.type === "human_input_requested");
+    const answer = (data: JsonObject) =>
+      call(program, "POST", `/runs/${runId}/human/release/response`, { decision: "to testers", data });
+    await assert.rejects(answer({ version: 0 }), /version/);
+    await answer({ version: 3, announce: true });
+    await until(events, (event) => event.type === "job_completed");
+    const { outputs } = (await jobDetail(program, jobId)).job.result ?? {};
+    const { release } = outputs as { readonly release: JsonObject };
+    assert.deepEqual(release.result, { released: "to testers", version: 3, announce: true });
+  });
+});
+
 describe("the documentation", () => {
   it("begins with a bundle that runs as it stands there", limit, async () => {
     await using folder = await temporaryFolder();
