@@ -332,14 +332,31 @@ describe("the console", { skip: noChromium }, () => {
     await page.getByRole("dialog", { name: "Keys" }).waitFor();
     await page.keyboard.press("Escape");
     await page.keyboard.press("Control+k");
-    await page.getByRole("combobox", { name: "Page or run" }).fill("import");
+    const palette = page.getByRole("combobox", { name: "What to go to or do" });
+    await palette.fill("import");
     await page
-      .getByRole("option", { name: /Import/ })
+      .getByRole("option", { name: /^Import.* Run/ })
       .first()
       .waitFor();
+    await page.getByRole("option", { name: /^Import.* Job/ }).waitFor();
     await page.keyboard.press("Enter");
     await heading(page, "Import");
     assert.equal(await page.evaluate("document.activeElement.tagName"), "H1");
+    // To what its agent that failed did, to a view, and to another agent.
+    await page.locator('[data-connection="ended"]').waitFor();
+    await page.keyboard.press("]");
+    const isAt = (view: string, agent: string | null) => (url: URL) =>
+      url.pathname.endsWith(view) && url.searchParams.get("agent") === agent;
+    await page.waitForURL(isAt("/events", "parse"));
+    for (const [typed, option, view, agent] of [
+      ["graph", "Graph Here", "/graph", null],
+      ["plan", "plan Agent", "/events", "plan"],
+    ] as const) {
+      await page.keyboard.press("Control+k");
+      await palette.fill(typed);
+      await page.getByRole("option", { name: option, exact: true }).click();
+      await page.waitForURL(isAt(view, agent));
+    }
     await page.keyboard.press("g");
     await page.keyboard.press("r");
     await heading(page, "Runs");

@@ -5,16 +5,18 @@ import { html, signal, useEffect } from "./html.js";
 import { pages } from "./page-list.js";
 import { Dialog } from "./parts/dialog.js";
 import { lazily } from "./parts/lazily.js";
-import { go, to } from "./router.js";
+import { go, parameter, place, to } from "./router.js";
+import { shownRun } from "./run/shown-run.js";
 
 const Palette = lazily(async () => (await import("./palette.js")).Palette);
 const shownOver = signal(/** @type {"" | "palette" | "help"} */ (""));
 const FOLLOW_MS = 1_200;
 
 const others = [
-  ["Ctrl or ⌘ and K", "Go to a page or a run"],
+  ["Ctrl or ⌘ and K", "Go to a page, a run, a job, a blueprint or an agent; do what this page offers"],
   ["/", "Search in this list"],
   ["j, k", "Next and previous row"],
+  ["[, ]", "Previous and next failure: rows of a list, agents of a run"],
   ["Enter", "Open the row"],
   ["x", "Tick the row, or not"],
   ["?", "These keys"],
@@ -51,6 +53,10 @@ export function Keys() {
         case "k":
           moveRow(event.key === "j" ? 1 : -1);
           return;
+        case "[":
+        case "]":
+          moveFailure(event.key === "]" ? 1 : -1);
+          return;
         case "x":
           tickRow();
       }
@@ -86,9 +92,31 @@ function tickRow() {
   /** @type {HTMLElement | null | undefined} */ (row?.querySelector("input[type=checkbox]"))?.click();
 }
 
-/** The links that rows of a list begin with. @param {number} by */
+/** The links that rows of a list begin with. */
+const rowLinks = () => /** @type {HTMLElement[]} */ ([...document.querySelectorAll("main [data-row]")]);
+
+/** @param {number} by */
 function moveRow(by) {
-  const links = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("main [data-row]")]);
+  const links = rowLinks();
   const at = links.indexOf(/** @type {HTMLElement} */ (document.activeElement));
   links[at < 0 ? 0 : Math.min(links.length - 1, Math.max(0, at + by))]?.focus();
+}
+
+/** To the next row that tells of a failure; of a run, to what its next failed agent did. @param {number} by */
+function moveFailure(by) {
+  const run = shownRun.value;
+  if (run === null) {
+    const links = rowLinks();
+    const hasFailed = (/** @type {HTMLElement | undefined} */ link) =>
+      link?.closest("tr")?.querySelector('[data-state="failed"]') != null;
+    let at = links.indexOf(/** @type {HTMLElement} */ (document.activeElement)) + by;
+    while (at >= 0 && at < links.length && !hasFailed(links[at])) at += by;
+    links[at]?.focus();
+    return;
+  }
+  const failed = run.agents.filter(({ state }) => state === "failed").map(({ id }) => id);
+  const at = failed.indexOf(parameter("agent"));
+  const next = at < 0 ? failed.at(by > 0 ? 0 : -1) : failed[at + by];
+  const tab = place.value.path.endsWith("/logs") ? "logs" : "events";
+  if (next !== undefined) go(to(["runs", run.id, tab], { agent: next }));
 }

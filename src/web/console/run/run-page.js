@@ -13,6 +13,7 @@ import { to } from "../router.js";
 import { isGuest, session } from "../session.js";
 import { rangeOf } from "./range.js";
 import { RunSource } from "./run-source.js";
+import { shownRun } from "./shown-run.js";
 
 const Shares = lazily(async () => (await import("./share.js")).Shares);
 
@@ -48,7 +49,14 @@ const connectionNames = new Map(
 /** @param {{ id: string, tab?: string }} properties */
 export function Page({ id, tab = "overview" }) {
   const source = useMemo(() => new RunSource(id), [id]);
-  useEffect(() => source.start(), [source]);
+  useEffect(() => {
+    shownRun.value = source;
+    const end = source.start();
+    return () => {
+      shownRun.value = null;
+      end();
+    };
+  }, [source]);
   const { run, error } = source;
   useEffect(() => {
     if (run !== null) announce(`The run is ${run.status}`);

@@ -62,6 +62,11 @@ export class RunSource {
     return this.#model;
   }
 
+  /** @returns {{ id: string, state: string }[]} */
+  get agents() {
+    return [...(this.model?.agents.values() ?? [])];
+  }
+
   get error() {
     void this.version;
     return this.#error;
