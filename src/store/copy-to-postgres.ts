@@ -16,9 +16,9 @@ import { migrate } from "./postgres/migrate.ts";
 import { storable } from "./postgres/values.ts";
 import { StoreUnusable } from "./sql/database.ts";
 import { missingCommits } from "./sqlite/commit-counter.ts";
-import { knownMigrations } from "./sqlite/database.ts";
 import { holdsEncrypted } from "./sqlite/encrypted-values.ts";
 import { changedRowsText, damageText } from "./sqlite/errors.ts";
+import { knownMigrations } from "./sqlite/migrate.ts";
 import { quickCheck } from "./sqlite/quick-check.ts";
 import { tablesOf } from "./sqlite/tables.ts";
 

@@ -10,32 +10,22 @@
 // - A damaged file is not written any more: the first error that shows damage makes the connection read-only until the
 //   program ends. Reads continue.
 
-import {
-  accessSync,
-  closeSync,
-  constants,
-  existsSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-} from "node:fs";
+import { accessSync, closeSync, constants, existsSync, openSync, statSync } from "node:fs";
 import { basename } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { Kysely, SqliteDialect, type SqliteStatement } from "kysely";
 import { JournalUnavailable } from "../../engine/journal.ts";
 import type { Page } from "../../lib/page.ts";
-import { type Admits, checkAdmitted } from "../sql/admitted.ts";
 import { type Database, StoreUnusable } from "../sql/database.ts";
 import type { Schema } from "../sql/schema.generated.ts";
 import { CommitCounter, commitCountFile, type MissingCommits, missingCommits } from "./commit-counter.ts";
 import { asUnavailable, damageText, explain, readOnlyText, scopeOf, unsyncedText } from "./errors.ts";
 import { LogSync, type SyncFile } from "./log-sync.ts";
+import { migrate } from "./migrate.ts";
 import { WriteGate } from "./write-gate.ts";
 
 const BUSY_TIMEOUT_MS = 20;
 const STATEMENTS_KEPT = 200;
-const MIGRATIONS = new URL("./migrations/", import.meta.url);
 
 export interface SqliteDatabase extends Database {
   readonly connection: DatabaseSync;
@@ -238,37 +228,6 @@ function mustBeWritable(file: string): void {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EACCES" || code === "EPERM" || code === "EROFS")
       throw new StoreUnusable(readOnlyText(file));
-  }
-}
-
-/** The migrations of this program's schema, in their order. */
-export function knownMigrations(): readonly string[] {
-  return readdirSync(MIGRATIONS)
-    .filter((name) => /^\d{4}-.*\.sql$/.test(name))
-    .sort();
-}
-
-function migrate(connection: DatabaseSync, file: string): void {
-  const steps = knownMigrations();
-  connection.exec("BEGIN IMMEDIATE");
-  try {
-    connection.exec("CREATE TABLE IF NOT EXISTS schema_migrations (name TEXT PRIMARY KEY)");
-    const rows = connection.prepare("SELECT name FROM schema_migrations ORDER BY name").all();
-    const applied = new Set(rows.map((row) => String(row.name)));
-    const record = connection.prepare("INSERT INTO schema_migrations (name) VALUES (?)");
-    for (const name of steps) {
-      if (applied.has(name)) continue;
-      connection.exec(readFileSync(new URL(name, MIGRATIONS), "utf8"));
-      record.run(name);
-    }
-    const [admits] = connection.prepare("SELECT * FROM schema_admits").all() as unknown as Admits[];
-    checkAdmitted(file, admits, steps);
-    // Written at every start, so that a file or a disk that takes no writes is noticed here, and not by the first job.
-    connection.exec(`PRAGMA user_version = ${steps.length}`);
-    connection.exec("COMMIT");
-  } catch (error) {
-    if (connection.isTransaction) connection.exec("ROLLBACK");
-    throw error;
   }
 }
 
