@@ -12,7 +12,7 @@ const src = resolve(import.meta.dirname, "../src");
 const layers: readonly (readonly string[])[] = [
   ["lib", "engine"],
   ["security"],
-  ["bundles", "execution"],
+  ["bundles", "execution", "models"],
   ["services", "runs"],
   ["operations", "cluster"],
   ["blueprints", "nodes", "schedules", "deployments", "resources"],

@@ -64,8 +64,8 @@ export async function readMachineTotals(
   };
 }
 
-/** Without a limit of a control group, the kernel reports none, or more than there is. */
-function memoryTotal(): number {
+/** Bytes. Without a limit of a control group, the kernel reports none, or more than there is. */
+export function memoryTotal(): number {
   const constrained = process.constrainedMemory();
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }

@@ -12,6 +12,7 @@ import { closedPort, type Ended, startHere } from "../support/command-line.ts";
 import { ask, call, ended } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
+import { ggufFile, tinyLlama, tinyTensors } from "../support/model-files.ts";
 import type { Program } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
@@ -302,4 +303,24 @@ describe("what the templates make runs", () => {
     await call(program, "PATCH", `/runs/${runId}`, { desired_state: "cancelled" });
     assert.equal((await ended(program, runId)).run.status, "cancelled");
   });
+});
+
+test("models validate says what a model's file is, and what is wrong with one", async () => {
+  const content = ggufFile(tinyLlama, tinyTensors);
+  await writeFile(at("tiny.gguf"), content);
+  await writeFile(at("cut.gguf"), content.subarray(0, -1));
+  const shown = await troupe("models", "validate", at("tiny.gguf"));
+  assert.equal(shown.code, 0, shown.err);
+  assert.match(shown.out, /^.*tiny\.gguf: "tiny", llama, 24\.8 thousand parameters, F32, gguf 3, /);
+  assert.match(shown.out, /context of 256 tokens; tokenizer llama, 259 tokens; with a chat template/);
+  assert.match(shown.out, /It needs about 6\d MiB with a context of 256 tokens: .*\nIt runs here/);
+  const large = json(await troupe("models", "validate", at("tiny.gguf"), "--context", "999999999", "--json"));
+  assert.deepEqual([large.fit, large.parameters, large.warnings], ["too_large", 24_768, []]);
+  const refused = async (...args: readonly string[]) => {
+    const { code, err } = await troupe("models", "validate", ...args);
+    return `${code} ${err}`;
+  };
+  assert.match(await refused(at("cut.gguf")), /^1 .*cut\.gguf cannot be used.*not copied whole/);
+  assert.match(await refused(at("none.gguf")), /^1 .*There is no such file/);
+  assert.match(await refused(at("tiny.gguf"), "--context", "much"), /^2 .*--context 8192/);
 });
