@@ -3,7 +3,16 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
@@ -51,6 +60,15 @@ test("a log that begins again has its header synced before its frames", async ()
     assert.deepEqual([setting("journal_mode"), setting("synchronous")], [["wal"], [1]]);
     await database.close();
   }
+});
+
+test("closing twice closes no descriptor that is another file's by then", async () => {
+  const database = openSqlite(newFile());
+  await database.close();
+  // They get the lowest free numbers, which were the database's.
+  const others = Array.from({ length: 8 }, () => openSync(import.meta.filename, "r"));
+  await database.close();
+  for (const other of others) closeSync(other);
 });
 
 test("the database file is readable by its owner only", async () => {

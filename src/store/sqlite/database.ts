@@ -40,6 +40,7 @@ export interface SqliteDatabase extends Database {
   readonly missing: MissingCommits | null;
   /** Whether the last program that had it open did not close it. */
   readonly endedUncleanly: boolean;
+  /** Once: the descriptors that it closes may be another file's the next time. */
   close(): Promise<void>;
 }
 
@@ -103,6 +104,18 @@ export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatab
       };
     },
   });
+  const close = async () => {
+    await gate.run(() => sync.durable()).catch(() => {});
+    // Closing would copy the log to the database and remove it, though it may not be on disk.
+    if (!sync.hasFailed) {
+      await kysely.destroy();
+      // It closes only what it has used.
+      if (connection.isOpen) connection.close();
+    }
+    sync.close();
+    counter.close();
+  };
+  let closed: Promise<void> | null = null;
   return {
     connection,
     kysely,
@@ -139,16 +152,9 @@ export function openSqlite(file: string, options: OpenOptions = {}): SqliteDatab
     counter,
     missing,
     endedUncleanly,
-    async close() {
-      await gate.run(() => sync.durable()).catch(() => {});
-      // Closing would copy the log to the database and remove it, though it may not be on disk.
-      if (!sync.hasFailed) {
-        await kysely.destroy();
-        // It closes only what it has used.
-        if (connection.isOpen) connection.close();
-      }
-      sync.close();
-      counter.close();
+    close() {
+      closed ??= close();
+      return closed;
     },
   };
 }
