@@ -1,4 +1,5 @@
-// How much memory a model takes when it answers, by llama.cpp's ways: an estimate, which is right within a tenth for common models.
+// How much memory a model takes when it answers, by the ways of llama.cpp: an estimate. The program that runs it may need less
+// (a sliding window, a cache of smaller numbers), or more (several answers at once).
 
 import type { ModelDetails } from "./model-details.ts";
 

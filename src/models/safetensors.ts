@@ -9,7 +9,7 @@ import { ModelInvalid } from "./model-invalid.ts";
 import { safetensorsTypes } from "./tensor-types.ts";
 
 const LENGTH_BYTES = 8;
-/** Of 40,000 tensors; parsing them takes some 30 ms. */
+/** Room for some 40,000 tensors, which are parsed in one go. */
 const HEADER_BYTES_MAX = 4 * 1024 * 1024;
 const ABOUT = "__metadata__";
 
