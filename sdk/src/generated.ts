@@ -4615,7 +4615,7 @@ export interface Operations {
             /**
              * With this text in its id, its job's id or name, or its blueprint's id; upper and lower case are the
              * same. It is looked for in 2,000 runs for each page, which may be short, or empty, and still not be
-             * the last one.
+             * the last one. A whole id of a run or a job is found at once, and alone.
              */
             readonly q?: string | undefined;
 
@@ -4960,7 +4960,7 @@ export interface Operations {
             /**
              * With this text in its id, its job's id or name, or its blueprint's id; upper and lower case are the
              * same. It is looked for in 2,000 runs for each page, which may be short, or empty, and still not be
-             * the last one.
+             * the last one. A whole id of a run or a job is found at once, and alone.
              */
             readonly q?: string | undefined;
 

@@ -197,7 +197,10 @@ export interface RunPage extends KeysetPage {
   /** By the time in their ids: of their acceptance, or when they were due. */
   readonly sinceMs?: number | null;
   readonly untilMs?: number | null;
-  /** In their ids, their job's id or name, or their blueprint's id; upper and lower case are the same. */
+  /**
+   * In their ids, their job's id or name, or their blueprint's id; upper and lower case are the same. A run's or a job's
+   * whole id is that of the run, or the job.
+   */
   readonly text?: string | null;
 }
 

@@ -76,6 +76,18 @@ describe("the console", { skip: noChromium }, () => {
     assert.equal(new URL(page.url()).searchParams.get("status"), "failed");
     await page.goBack();
     await row.waitFor();
+    // As where the run that is sought is behind thousands of others.
+    let [pages, empty] = [0, Number.POSITIVE_INFINITY];
+    const found = await call(program, "GET", `/runs?job_id=${jobId}`);
+    await page.route(/\/runs\?.*q=behind/, (route) =>
+      route.fulfill({ json: ++pages > empty ? found : { items: [], next_page_token: "on" } }),
+    );
+    await page.getByLabel("Name or id").fill("behind");
+    await page.getByText("None of the newest runs passes these filters; older ones may.").waitFor();
+    assert.ok(pages >= 10, `${pages} pages`);
+    empty = pages + 5;
+    await page.getByRole("button", { name: "Show more" }).click();
+    await row.waitFor();
     assertQuiet(opened);
     await page.context().close();
   });

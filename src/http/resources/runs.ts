@@ -31,7 +31,7 @@ const filters = {
   since: Type.Time("Accepted at this time or later; of schedules, due then."),
   until: Type.Time("Accepted before this time; of schedules, due then."),
   q: Type.String(
-    "With this text in its id, its job's id or name, or its blueprint's id; upper and lower case are the same. It is looked for in 2,000 runs for each page, which may be short, or empty, and still not be the last one.",
+    "With this text in its id, its job's id or name, or its blueprint's id; upper and lower case are the same. It is looked for in 2,000 runs for each page, which may be short, or empty, and still not be the last one. A whole id of a run or a job is found at once, and alone.",
     { minLength: 1, maxLength: 200, examples: ["digest"] },
   ),
 };

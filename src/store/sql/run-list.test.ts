@@ -66,17 +66,29 @@ gatewayContract("the list of runs", (test) => {
     assert.deepEqual(await found({ untilMs: 3_000, after: at(2_000) }), [at(1_000)]);
   });
 
-  test("a text that is in no recent run makes an empty page, behind which the search goes on", async (under) => {
+  test("a text that is in no recent run makes an empty page, behind which the search goes on; a whole id is found", async (under) => {
     const { records } = under;
-    await withJobs(under, job(1), job(2, { name: "the needle" }));
-    const older = run(1, "job_0002");
+    const id = "0".repeat(26);
+    const [older, ofOlder] = [`run_${id}`, `job_${id}`];
+    await withJobs(under, job(1), { ...job(2, { name: "the needle" }), jobId: ofOlder });
     const newer = Array.from({ length: 2_000 }, (_, n): NewRun => run(n + 2, "job_0001"));
-    await withRuns(under, older, ...newer);
+    await withRuns(under, { ...run(1, ofOlder), runId: older }, ...newer);
     const page = { ...all, text: "needle" };
     const first = await records.runs(page);
     assert.deepEqual(first, { rows: [], isCut: true, searchedTo: "run_0002" });
-    const rest = await records.runs({ ...page, after: "run_0002" });
-    assert.deepEqual([rest.rows.map(({ runId }) => runId), rest.isCut], [["run_0001"], false]);
+    const found = async (text: string, given: Partial<RunPage> = {}) => {
+      const { rows, isCut } = await records.runs({ ...all, ...given, text });
+      return [...rows.map(({ runId }) => runId), isCut];
+    };
+    assert.deepEqual(await found("needle", { after: "run_0002" }), [older, false]);
+    assert.deepEqual(await found(older.toUpperCase()), [older, false]);
+    assert.deepEqual(await found(ofOlder), [older, false]);
+    assert.deepEqual(await found(older.replace(/0$/, "1")), [false]);
+    assert.deepEqual(await found(older, { after: older }), [false]);
+    assert.deepEqual(await found(older, { jobId: "job_0001" }), [false]);
+    assert.deepEqual(await found(older, { sinceMs: 1 }), [false]);
+    // Of the other job there are only runs without this text.
+    assert.deepEqual(await found(ofOlder, { jobId: "job_0001" }), [true]);
   });
 });
 

@@ -12,6 +12,7 @@ import type { Schema } from "./schema.generated.ts";
 /** Runs in which one page looks for a text: 10 ms when none has it, 25 when all have. */
 const SEARCHED_MAX = 2_000;
 const RUN_PREFIX = "run_";
+const WHOLE_ID = /^(run|job)_[0-9a-z]{26}$/;
 
 type Ids = ReturnType<typeof idsBehind>;
 
@@ -62,7 +63,8 @@ const byIds = pageQuery(
   toRun,
 );
 
-export async function listRuns(database: Database, page: RunPage): Promise<FoundRuns> {
+export async function listRuns(database: Database, given: RunPage): Promise<FoundRuns> {
+  const page = withWholeId(given);
   const { limit, text = null } = page;
   const wanted = text === null ? limit : SEARCHED_MAX;
   const candidates = await newest(database, page, wanted);
@@ -80,13 +82,34 @@ export async function listRuns(database: Database, page: RunPage): Promise<Found
   return { rows, isCut: true, searchedTo };
 }
 
+interface SearchedPage extends RunPage {
+  readonly runId?: string;
+}
+
+/** A whole id is found by its index, however old it is. */
+function withWholeId(page: RunPage): SearchedPage {
+  const id = page.text?.toLowerCase() ?? "";
+  switch (WHOLE_ID.exec(id)?.[1]) {
+    case "run":
+      return { ...page, text: null, runId: id };
+    case "job":
+      // A list of one job's runs has no other job's.
+      return page.jobId === null || page.jobId === id ? { ...page, text: null, jobId: id } : page;
+    default:
+      return page;
+  }
+}
+
 /** The ids of the newest runs that all filters but the text leave. */
-async function newest(database: Database, page: RunPage, limit: number): Promise<readonly string[]> {
-  const { jobId, blueprintId = null, rerunOf = null, trigger = null, after } = page;
+async function newest(database: Database, page: SearchedPage, limit: number): Promise<readonly string[]> {
+  const { jobId, blueprintId = null, rerunOf = null, trigger = null, after, runId } = page;
   const { sinceMs = null, untilMs = null } = page;
   const until = untilMs === null ? BEHIND_ALL_IDS : RUN_PREFIX + idsFrom(untilMs);
-  const before = after !== null && after < until ? after : until;
-  const from = sinceMs === null ? "" : RUN_PREFIX + idsFrom(sinceMs);
+  // Behind the id, and before every other one that is.
+  const untilId = runId !== undefined && runId < until ? `${runId}0` : until;
+  const before = after !== null && after < untilId ? after : untilId;
+  const since = sinceMs === null ? "" : RUN_PREFIX + idsFrom(sinceMs);
+  const from = runId !== undefined && runId > since ? runId : since;
   const isNotOfApi = trigger !== null && trigger !== "api";
   const ofStatus = async (status: string | null) => {
     const filters = { jobId, blueprintId, rerunOf, status, trigger, isNotOfApi };

@@ -57,10 +57,18 @@ export function Page() {
     </${Filters}>
     ${list.error !== null && html`<${Problem} error=${list.error} retry=${list.again} />`}
     <${Bulk} runs=${list.items ?? []} again=${list.again} />
-    ${list.items?.length === 0 && html`<${Empty}>${Object.values(query).some(Boolean) ? "No run passes these filters." : html`No run yet. Start one with <code>troupe run</code>.`}</${Empty}>`}
+    ${list.items?.length === 0 && html`<${Empty}>${emptyText(list, query)}</${Empty}>`}
     ${list.items !== null && list.items.length > 0 && html`<${Table} runs=${list.items} />`}
     <${More} list=${list} />
   </${Screen}>`;
+}
+
+/** @param {{ hasMore: boolean }} list @param {Record<string, any>} query */
+function emptyText({ hasMore }, query) {
+  if (hasMore) return "None of the newest runs passes these filters; older ones may.";
+  return Object.values(query).some(Boolean)
+    ? "No run passes these filters."
+    : html`No run yet. Start one with <code>troupe run</code>.`;
 }
 
 /** @param {{ runs: any[] }} properties */

@@ -9,6 +9,8 @@ import { watch } from "../live.js";
 /** Between two readings for changes. */
 const GATHER_MS = 500;
 const PAGE_SIZE = 50;
+/** Empty pages that are read at once: of runs 2,000 each, in some 20 ms. */
+const SEARCHED_PAGES_MAX = 10;
 const PAGE_SIZE_MAX = 200;
 /** Between two pictures of changes. */
 const DRAW_MS = 250;
@@ -59,7 +61,7 @@ export function useList(path, query, topics, stamp) {
     const since = [];
     underWay.current.add(since);
     try {
-      const page = await get(path, { ...query, page_size: count });
+      const page = await pageOf(path, { ...query, page_size: count });
       const now = current.current;
       // A reading that began later may have come before.
       if (now.key !== key || !underWay.current.has(since)) return;
@@ -86,7 +88,7 @@ export function useList(path, query, topics, stamp) {
     const { items, next } = current.current;
     if (items === null || next === null || next === CUT) return;
     try {
-      const page = await get(path, { ...query, page_size: PAGE_SIZE, page_token: next });
+      const page = await pageOf(path, { ...query, page_size: PAGE_SIZE, page_token: next });
       if (current.current.key !== key) return;
       countRead.current += page.items.length;
       show({ key, items: [...items, ...page.items], next: page.next_page_token, error: null });
@@ -225,6 +227,21 @@ export function useResource(path, topics = []) {
   const { value, error } = state.path === path ? state : { value: null, error: null };
   return { value, error, again: () => void again() };
 }
+
+/**
+ * A page, and those behind it while they are empty: a search goes through so many records for each.
+ *
+ * @param {string} path @param {Record<string, any>} query
+ */
+async function pageOf(path, query) {
+  let page = await get(path, query);
+  for (let pages = 1; pages < SEARCHED_PAGES_MAX && isEmptyOne(page); pages++)
+    page = await get(path, { ...query, page_token: page.next_page_token });
+  return page;
+}
+
+/** @param {any} page */
+const isEmptyOne = ({ items, next_page_token: next }) => items.length === 0 && next !== null;
 
 /** @param {{ list: List }} properties */
 export const More = ({ list }) =>
