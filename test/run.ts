@@ -32,7 +32,7 @@ const files = globSync(
   // The longest ones first, so that none of them is what is left in the end.
   .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
 /** More than there are cores: many tests wait, for a process to end or for a time to be over. */
-const FILES_AT_ONCE = availableParallelism() + 4;
+const FILES_AT_ONCE = availableParallelism() + 2;
 /** A test that hangs fails, instead of holding up everybody. */
 const TEST_MS_MAX = values.long ? 1_800_000 : 480_000;
 /** What a failed test has left open keeps its process from ending, and nothing of the runner's would end it. */

@@ -118,19 +118,29 @@ function announce(call: Call, config: Config, served: Served): void {
     );
     return;
   }
-  terminal.print(`${terminal.paint("bold", "Troupe")} ${version}`);
-  if (gatewayUrl !== null) {
-    terminal.print(`  gateway      ${gatewayUrl}`);
-    if (config.console) terminal.print(`  console      ${new URL("/console", gatewayUrl).href}`);
-    terminal.print(`  API docs     ${new URL("/docs", gatewayUrl).href}`);
-  }
-  const asks = config.runtimeApiTokens.length > 0 ? " (asks for its token)" : "";
-  if (runtimeUrl !== null) terminal.print(`  runtime API  ${runtimeUrl}${asks}`);
-  else if (runtimeSocket !== null) terminal.print(`  runtime API  ${runtimeSocket} (for this user alone)`);
-  else if (config.command !== "gateway") terminal.print("  runtime API  off");
-  if (grpcAddress !== null) terminal.print(`  gRPC         ${grpcAddress}`);
-  terminal.print(`  home         ${config.home}`);
-  terminal.print("Ready. Ctrl-C stops; open jobs resume at the next start.");
+  const at = (name: string, where: string | null) =>
+    where === null ? [] : [`  ${name.padEnd(11)}  ${where}`];
+  const pageOf = (path: string) => (gatewayUrl === null ? null : new URL(path, gatewayUrl).href);
+  // In one write: a program that reads this has all of it, or nothing yet.
+  const lines = [
+    `${terminal.paint("bold", "Troupe")} ${version}`,
+    ...at("gateway", gatewayUrl),
+    ...at("console", config.console ? pageOf("/console") : null),
+    ...at("API docs", pageOf("/docs")),
+    ...at("runtime API", runtimeText(config, served)),
+    ...at("gRPC", grpcAddress),
+    ...at("home", config.home),
+    "Ready. Ctrl-C stops; open jobs resume at the next start.",
+  ];
+  terminal.print(lines.join("\n"));
+}
+
+/** Null where none is asked for. */
+function runtimeText(config: Config, { runtimeUrl, runtimeSocket }: Served): string | null {
+  if (runtimeUrl !== null)
+    return runtimeUrl + (config.runtimeApiTokens.length > 0 ? " (asks for its token)" : "");
+  if (runtimeSocket !== null) return `${runtimeSocket} (for this user alone)`;
+  return config.command === "gateway" ? null : "off";
 }
 
 /** The gateway serves the valid part of the catalog; a wrong folder or index shows nowhere else. */
