@@ -1,12 +1,12 @@
 // `troupe models validate`: what a model's file is, and whether this machine can run it, without a server.
 
 import { memoryTotal } from "../execution/machine-resources.ts";
-import { type Inspection, inspectModel } from "../models/inspect-model.ts";
+import { type Inspection, inspectModel, type Memory } from "../models/inspect-model.ts";
 import type { MemoryNeed } from "../models/memory.ts";
 import { type Call, CommandFailed, exitCodes, printAnswer, UsageError } from "./command.ts";
 import { bytes, cleanText } from "./text.ts";
 
-/** @returns the exit code: 1 when the file is no model, or not a whole one */
+/** @returns the exit code: 1 when the model is too large. @throws CommandFailed when the file is none, or not a whole one */
 export async function validate(call: Call): Promise<number> {
   const [file = ""] = call.words;
   const totalBytes = memoryTotal();
@@ -73,7 +73,6 @@ function documentOf(
   };
 }
 
-type Memory = Parameters<typeof inspectModel>[2];
 type Details = Inspection["details"];
 
 function titleOf({ bytes: size, details }: Inspection): string {

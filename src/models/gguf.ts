@@ -15,8 +15,8 @@ const HEADER_BYTES_MAX = 64 * 1024 * 1024;
 const ENTRIES_MAX = 10_000;
 const TENSORS_MAX = 1_000_000;
 const NAME_BYTES_MAX = 1_024;
-/** Longer texts are passed over. */
-const TEXT_BYTES_MAX = 64 * 1024;
+/** Longer texts are passed over: of a chat template it is only told that there is one. */
+const TEXT_BYTES_MAX = 1_024;
 /** Of lists of numbers that are kept: one for each layer. */
 const NUMBERS_MAX = 1_024;
 const DIMENSIONS_MAX = 8;

@@ -80,7 +80,7 @@ describe("a GGUF file", () => {
     assert.equal((await inspect(ggufFile(embeds))).details.shape?.keptPerToken, 0);
   });
 
-  test("is a part, or has tensors of a new type, and says so", async () => {
+  test("that is a part, or has tensors of a new type, is described with a warning", async () => {
     const parts = { ...tinyLlama, "split.no": u32(1), "split.count": u32(3) };
     const { details } = await inspect(ggufFile(parts, [{ name: "new", shape: [32], type: 99, size: 32 }]));
     assert.match(details.warnings.join("\n"), /part 2 of 3[\s\S]*type 99/);
@@ -175,7 +175,7 @@ describe("a safetensors file", () => {
         details.weightBytes,
         need.context,
       ],
-      ["safetensors", "small", 8, "BF16", 20, null],
+      ["safetensors", null, 8, "BF16", 20, null],
     );
   });
 
@@ -187,6 +187,8 @@ describe("a safetensors file", () => {
     const of = (one: object) => safetensorsFile({ a: { ...header.a, ...one } }, 12);
     await refused(of({ shape: [2 ** 40, 2 ** 40] }), /its type and shape/);
     await refused(of({ shape: [-2, -3] }), /lacks its dtype/);
+    await refused(of({ dtype: "x".repeat(17) }), /lacks its dtype/);
+    await refused(safetensorsFile({ ["n".repeat(10_000)]: null }, 0), /^The tensor "n{100}" lacks/);
     await refused(of({ data_offsets: [4, 16] }), /begins at byte 4/);
     await refused(of({ data_offsets: [12, 0] }), /has -12 bytes/);
     const length = Buffer.concat([u64Bytes(2 ** 40), Buffer.from("{")]);

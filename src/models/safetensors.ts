@@ -1,5 +1,5 @@
 // The header of a safetensors file (https://github.com/huggingface/safetensors): a length, and JSON that says of each tensor
-// where it lies. What kind of model it is stands in other files beside it.
+// where it lies. What kind of model it is, other files beside it tell.
 
 import type { FileHandle } from "node:fs/promises";
 import { isObject, type JsonObject, type JsonValue } from "../engine/json.ts";
@@ -12,6 +12,9 @@ const LENGTH_BYTES = 8;
 /** Room for some 40,000 tensors, which are parsed in one go. */
 const HEADER_BYTES_MAX = 4 * 1024 * 1024;
 const ABOUT = "__metadata__";
+/** Characters of names: in messages, and of types. */
+const NAME_MAX = 100;
+const TYPE_MAX = 16;
 
 interface Tensor {
   readonly name: string;
@@ -31,7 +34,6 @@ export async function readSafetensors(file: FileHandle, size: number): Promise<M
   const length = cursor.u64();
   await cursor.load(length);
   const header = parse(cursor.take(length).toString("utf8"));
-  const about = isObject(header[ABOUT]) ? header[ABOUT] : {};
   const tensors = Object.entries(header)
     .filter(([name]) => name !== ABOUT)
     .map(([name, value]) => tensorOf(name, value))
@@ -55,7 +57,7 @@ export async function readSafetensors(file: FileHandle, size: number): Promise<M
   return {
     format: "safetensors",
     formatVersion: null,
-    name: typeof about.title === "string" ? about.title : null,
+    name: null,
     architecture: null,
     license: null,
     parameters: tensors.reduce((sum, { elements }) => sum + elements, 0),
@@ -82,9 +84,15 @@ function parse(text: string): JsonObject {
 }
 
 function tensorOf(given: string, value: JsonValue | undefined): Tensor {
-  const name = JSON.stringify(given);
+  const name = JSON.stringify(given.slice(0, NAME_MAX));
   const { dtype, shape, data_offsets: offsets } = isObject(value) ? value : {};
-  if (typeof dtype !== "string" || !areCounts(shape) || !areCounts(offsets) || offsets.length !== 2)
+  if (
+    typeof dtype !== "string" ||
+    dtype.length > TYPE_MAX ||
+    !areCounts(shape) ||
+    !areCounts(offsets) ||
+    offsets.length !== 2
+  )
     throw new ModelInvalid(`The tensor ${name} lacks its dtype, shape or data_offsets.`);
   const [start = 0, end = 0] = offsets;
   const elements = shape.reduce((product, one) => product * one, 1);

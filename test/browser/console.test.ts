@@ -11,6 +11,7 @@ import { executor, graph, router } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
 import { sized } from "../support/long.ts";
 import type { Program } from "../support/program.ts";
+import { until } from "../support/until.ts";
 
 const HOSTILE = '<img src=x onerror="alert(1)"> \u202egnp.exe';
 const views = {
@@ -79,15 +80,25 @@ describe("the console", { skip: noChromium }, () => {
     // As where the run that is sought is behind thousands of others.
     let [pages, empty] = [0, Number.POSITIVE_INFINITY];
     const found = await call(program, "GET", `/runs?job_id=${jobId}`);
-    await page.route(/\/runs\?.*q=behind/, (route) =>
-      route.fulfill({ json: ++pages > empty ? found : { items: [], next_page_token: "on" } }),
-    );
+    let isDeep = false;
+    await page.route(/\/runs\?.*q=behind/, (route) => {
+      isDeep ||= route.request().url().includes("page_token=");
+      return route.fulfill({ json: ++pages > empty ? found : { items: [], next_page_token: "on" } });
+    });
     await page.getByLabel("Name or id").fill("behind");
     await page.getByText("None of the newest runs passes these filters; older ones may.").waitFor();
     assert.ok(pages >= 10, `${pages} pages`);
     empty = pages + 5;
     await page.getByRole("button", { name: "Show more" }).click();
     await row.waitFor();
+    // What else happens has the newest looked through again, and takes away nothing that was found.
+    [pages, empty, isDeep] = [0, Number.POSITIVE_INFINITY, false];
+    const other = await startRun(program, jobId);
+    await until("the list is read again", () => pages > 0);
+    const before = pages;
+    await call(program, "PATCH", `/runs/${other}`, { desired_state: "cancelled" });
+    await until("the list is read once more", () => pages > before);
+    assert.deepEqual([isDeep, await row.count()], [false, 1]);
     assertQuiet(opened);
     await page.context().close();
   });

@@ -12,7 +12,7 @@ import { shownRun } from "./run/shown-run.js";
 
 const SHOWN_MAX = 12;
 /** What this page leads to and offers: views of a run, and buttons. */
-const OFFERED = "main nav.tabs a, main .head .actions :is(a, button)";
+const OFFERED = "main nav.tabs a, main .head .actions :is(a, button:enabled)";
 
 /** @typedef {{ text: string, kind: string, open: () => void }} Target */
 

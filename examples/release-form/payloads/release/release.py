@@ -1,6 +1,6 @@
 """Asks a person what to release, and releases it.
 
-The question stands in the result, and the program ends with it: nothing is held while the person thinks. The answer starts it
+The question is in the result, and the program ends with it: nothing is held while the person thinks. The answer starts it
 again, as a message. Its data fits the schema, or would have been refused.
 """
 

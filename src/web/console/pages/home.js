@@ -2,9 +2,9 @@
 // What needs attention, what runs now, and how full the machine is.
 
 import { count } from "../../dashboard/format.js";
-import { html, useEffect, useRef } from "../html.js";
+import { html } from "../html.js";
 import { findingState } from "../parts/findings.js";
-import { useList, useResource } from "../parts/list.js";
+import { useAgainEvery, useList, useResource } from "../parts/list.js";
 import { Bar, Empty, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
 import { Elapsed, Time } from "../parts/time.js";
@@ -83,14 +83,7 @@ const endings = /** @type {const} */ (["failed", "cancelled", "completed"]);
 /** Runs that have ended, hour by hour: as bars, and as a table. */
 function Ends() {
   const { value, error, again } = useResource("/system/summary?hours=24");
-  const latest = useRef(again);
-  latest.current = again;
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (!document.hidden) latest.current();
-    }, ENDS_AGAIN_MS);
-    return () => clearInterval(timer);
-  }, []);
+  useAgainEvery(again, ENDS_AGAIN_MS);
   const hours = /** @type {any[]} */ (value?.ends ?? []);
   const most = Math.max(1, ...hours.map((hour) => endings.reduce((sum, status) => sum + hour[status], 0)));
   const words = (/** @type {any} */ hour) =>

@@ -3,9 +3,9 @@
 
 import { size } from "../../dashboard/format.js";
 import { post } from "../api.js";
-import { html, useEffect } from "../html.js";
+import { html } from "../html.js";
 import { Action } from "../parts/dialog.js";
-import { More, useList, useResource } from "../parts/list.js";
+import { More, useAgainEvery, useList, useResource } from "../parts/list.js";
 import { Bar, Pill, Problem, shown } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
 import { Time } from "../parts/time.js";
@@ -29,12 +29,7 @@ export function Page() {
     list.again();
     resource.again();
   };
-  useEffect(() => {
-    const timer = setInterval(() => {
-      if (!document.hidden) again();
-    }, AGAIN_MS);
-    return () => clearInterval(timer);
-  }, []);
+  useAgainEvery(again, AGAIN_MS);
   const machines = new Map((resource.value?.nodes ?? []).map((/** @type {any} */ one) => [one.node_id, one]));
   return html`<${Screen} title="Nodes">
     ${list.error !== null && html`<${Problem} error=${list.error} retry=${again} />`}

@@ -53,6 +53,7 @@ export function useList(path, query, topics, stamp) {
   /** The changes that have come since each reading under way began: what it brings may be older. */
   const underWay = useRef(/** @type {Set<any[]>} */ (new Set()));
   const countRead = useRef(0);
+  const isCurrent = () => current.current.key === key;
 
   const again = async () => {
     const before = current.current;
@@ -61,7 +62,9 @@ export function useList(path, query, topics, stamp) {
     const since = [];
     underWay.current.add(since);
     try {
-      const page = await pageOf(path, { ...query, page_size: count });
+      const isFirst = before.items === null;
+      const first = { ...query, page_size: count };
+      const page = await (isFirst ? pageOf(path, first, isCurrent) : get(path, first));
       const now = current.current;
       // A reading that began later may have come before.
       if (now.key !== key || !underWay.current.has(since)) return;
@@ -70,9 +73,11 @@ export function useList(path, query, topics, stamp) {
         underWay.current.delete(earlier);
       }
       // Beyond what one request can read, pages stay as they were read.
-      const rest = now.items?.slice(count) ?? [];
+      // Where a search finds nothing among the newest, what it has found behind them stays.
+      const isBehind = !isFirst && isEmptyOne(page);
+      const rest = now.items?.slice(isBehind ? 0 : count) ?? [];
       countRead.current = page.items.length + rest.length;
-      const isWhole = rest.length === 0;
+      const isWhole = rest.length === 0 && !isBehind;
       const next = isWhole ? page.next_page_token : now.next;
       const read = unchanged(now.items ?? [], [...page.items, ...rest]);
       const { items } = withChanges(read, since, { query, isWhole: next === null });
@@ -88,7 +93,7 @@ export function useList(path, query, topics, stamp) {
     const { items, next } = current.current;
     if (items === null || next === null || next === CUT) return;
     try {
-      const page = await pageOf(path, { ...query, page_size: PAGE_SIZE, page_token: next });
+      const page = await pageOf(path, { ...query, page_size: PAGE_SIZE, page_token: next }, isCurrent);
       if (current.current.key !== key) return;
       countRead.current += page.items.length;
       show({ key, items: [...items, ...page.items], next: page.next_page_token, error: null });
@@ -231,17 +236,33 @@ export function useResource(path, topics = []) {
 /**
  * A page, and those behind it while they are empty: a search goes through so many records for each.
  *
- * @param {string} path @param {Record<string, any>} query
+ * @param {string} path @param {Record<string, any>} query @param {() => boolean} isWanted
  */
-async function pageOf(path, query) {
+async function pageOf(path, query, isWanted) {
   let page = await get(path, query);
-  for (let pages = 1; pages < SEARCHED_PAGES_MAX && isEmptyOne(page); pages++)
+  for (let pages = 1; pages < SEARCHED_PAGES_MAX && isEmptyOne(page) && isWanted(); pages++)
     page = await get(path, { ...query, page_token: page.next_page_token });
   return page;
 }
 
 /** @param {any} page */
 const isEmptyOne = ({ items, next_page_token: next }) => items.length === 0 && next !== null;
+
+/**
+ * Reads again and again what is no event, while the page is looked at.
+ *
+ * @param {() => void} again @param {number} everyMs
+ */
+export function useAgainEvery(again, everyMs) {
+  const latest = useRef(again);
+  latest.current = again;
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (!document.hidden) latest.current();
+    }, everyMs);
+    return () => clearInterval(timer);
+  }, []);
+}
 
 /** @param {{ list: List }} properties */
 export const More = ({ list }) =>
