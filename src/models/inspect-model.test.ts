@@ -228,4 +228,8 @@ test("a verdict is of the memory that there is, and of the context that is asked
   assert.deepEqual(await fit(needed - 1, needed - 1), ["too_large", 2 ** 19]);
   assert.deepEqual(await fit(1, 1), ["too_large", null]);
   assert.equal(contextThatFits(details, memoryNeed(details, 4_096).bytes), 4_096);
+  const small = await inspect(ggufFile(tinyLlama, tinyTensors), 10 ** 8);
+  assert.deepEqual([small.fit, small.smallerContext], ["too_large", 256]);
+  const none = ggufFile({ ...tinyLlama, "llama.context_length": u32(0) }, tinyTensors);
+  assert.equal((await inspect(none, null, { totalBytes: 1, freeBytes: 1 })).smallerContext, null);
 });

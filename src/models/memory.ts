@@ -5,6 +5,8 @@ import type { ModelDetails } from "./model-details.ts";
 
 /** The context that is assumed of a model made for more. */
 const CONTEXT_USUAL = 8_192;
+/** With fewer tokens little can be done. */
+const CONTEXT_LEAST = 512;
 /** Numbers of the cache have two bytes. */
 const KEPT_BYTES = 2;
 /** Tokens that are worked on at once, with four bytes for each number. */
@@ -35,13 +37,14 @@ export function memoryNeed(details: ModelDetails, given: number | null): MemoryN
 }
 
 /**
- * The largest context that fits, a power of two of at least 512 tokens.
+ * The largest context that fits, a power of two: at least 512 tokens, or what a smaller model was made for.
  *
  * @returns null when none does, or the model's context does not change what it needs
  */
 export function contextThatFits(details: ModelDetails, bytes: number): number | null {
-  if (details.context === null || (details.shape?.keptPerToken ?? 0) === 0) return null;
-  for (let context = 2 ** Math.floor(Math.log2(details.context)); context >= 512; context /= 2)
+  if (!details.context || !details.shape?.keptPerToken) return null;
+  const largest = 2 ** Math.floor(Math.log2(details.context));
+  for (let context = largest; context >= Math.min(CONTEXT_LEAST, largest); context /= 2)
     if (memoryNeed(details, context).bytes <= bytes) return context;
   return null;
 }
