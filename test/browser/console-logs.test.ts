@@ -134,9 +134,14 @@ describe("the log of 50,000 lines", { skip: noChromium }, () => {
     const marked = page.locator('.log-line[aria-current="true"]');
     await marked.getByText("line 1 of the log").waitFor();
     const box = await bars.boundingBox();
-    assert.ok(box !== null);
-    await page.mouse.click(box.x + box.width - 2, box.y + 10);
-    await lineOf(page, LINES).waitFor();
+    const last = await bars.locator("g").last().boundingBox();
+    assert.ok(box !== null && last !== null);
+    // The last bar with lines; how many it holds is up to how busy the machine was when they were read.
+    await page.mouse.click(last.x + last.width / 2, box.y + 10);
+    const inLast = Number(
+      (await table.locator("tr").last().locator("td").first().innerText()).replaceAll(",", ""),
+    );
+    await marked.getByText(`line ${LINES - inLast + 1} of the log`).waitFor();
     // Over the first bar with lines.
     const bar = await bars.locator("g").first().boundingBox();
     assert.ok(bar !== null);
