@@ -12,9 +12,10 @@ const src = resolve(import.meta.dirname, "../src");
 const layers: readonly (readonly string[])[] = [
   ["lib", "engine"],
   ["security"],
-  ["bundles", "execution", "models"],
+  ["bundles", "execution"],
   ["services", "runs"],
   ["operations", "cluster"],
+  ["models"],
   ["blueprints", "nodes", "schedules", "deployments", "resources"],
   ["web"],
   ["launch"],

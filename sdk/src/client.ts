@@ -7,6 +7,7 @@ import { BlueprintsResource } from "./blueprints.ts";
 import { BundlesResource } from "./bundles.ts";
 import { DeploymentsResource } from "./deployments.ts";
 import { JobsResource } from "./jobs.ts";
+import { ModelsResource } from "./models.ts";
 import { OperationsResource } from "./operations.ts";
 import { RunsResource } from "./runs.ts";
 import { SchedulesResource } from "./schedules.ts";
@@ -29,6 +30,7 @@ export class TroupeClient {
   readonly deployments: DeploymentsResource;
   readonly events: TriggerEventsResource;
   readonly jobs: JobsResource;
+  readonly models: ModelsResource;
   readonly operations: OperationsResource;
   readonly runs: RunsResource;
   readonly schedules: SchedulesResource;
@@ -43,6 +45,7 @@ export class TroupeClient {
     this.deployments = new DeploymentsResource(transport);
     this.events = new TriggerEventsResource(transport);
     this.jobs = new JobsResource(transport);
+    this.models = new ModelsResource(transport);
     this.operations = new OperationsResource(transport);
     this.runs = new RunsResource(transport);
     this.blueprints = new BlueprintsResource(transport, this.runs);

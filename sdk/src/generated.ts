@@ -1136,6 +1136,11 @@ export type HumanRequestPage = {
   readonly next_page_token: string | null;
 };
 
+export type InstallModel = {
+  /** Fetches it also when it is there, and in place of that. */
+  readonly force?: boolean | undefined;
+};
+
 /** A durable definition of work. */
 export type Job = {
   readonly job_id: string;
@@ -1576,6 +1581,195 @@ export type Metrics = {
   };
 };
 
+/** A model that was registered. */
+export type Model = {
+  /** 1 to 200 characters without control characters; in paths percent-encoded. */
+  readonly model_id: string;
+
+  /** For people. */
+  readonly name: string;
+
+  /** Such as qwen3. */
+  readonly family: string | null;
+
+  /** Where it comes from; secrets are masked. */
+  readonly source: JsonObject;
+
+  /** Of the content that was installed last, else as declared. */
+  readonly sha256: string | null;
+
+  /** Bytes; null before it was installed. */
+  readonly size: number | null;
+
+  /** gguf, safetensors, or what a server says. */
+  readonly format: string | null;
+
+  /** Such as apache-2.0. */
+  readonly license: string | null;
+
+  /** How many numbers it has. */
+  readonly parameters: number | null;
+
+  /** Such as Q4_K_M. */
+  readonly quantisation: string | null;
+
+  /** Tokens that it was made for. */
+  readonly context: number | null;
+
+  readonly requirements: {
+    /** To answer with. */
+    readonly memory_bytes?: number | undefined;
+
+    /** To be installed. */
+    readonly disk_bytes?: number | undefined;
+  } | null;
+
+  /** What the content says of itself; null before it was installed. */
+  readonly details: {
+    readonly architecture: string | null;
+
+    /** How many numbers it has. */
+    readonly parameters: number | null;
+
+    /** Such as Q4_K_M. */
+    readonly quantisation: string | null;
+
+    /** Tokens that it was made for. */
+    readonly context: number | null;
+
+    readonly tokenizer: string | null;
+
+    /** Tokens. */
+    readonly vocabulary: number | null;
+
+    /** Whether it has one. */
+    readonly chat_template: boolean | null;
+  } | null;
+
+  /** Over all nodes. An endpoint stays registered: it is served as it is. */
+  readonly state: "registered" | "installing" | "installed" | "failed";
+
+  /** The blueprints that brought it. */
+  readonly used_by: readonly string[];
+
+  readonly installations: readonly ModelInstallation[];
+
+  readonly revision: number;
+
+  /** When it was registered. */
+  readonly created_at: string;
+
+  /** When it last changed. */
+  readonly updated_at: string;
+};
+
+/** A model on one node. */
+export type ModelInstallation = {
+  readonly installation_id: string;
+
+  /** 1 to 200 characters without control characters; in paths percent-encoded. */
+  readonly model_id: string;
+
+  /** The node that it is on. */
+  readonly node_id: string;
+
+  /** What was installed before stays usable while it is updated. */
+  readonly state: "installing" | "installed" | "failed";
+
+  /** The operation that has changed it last. */
+  readonly operation_id: string;
+
+  /** Of the content; 0 while there is none. */
+  readonly bytes: number;
+
+  /** Of the content; null while there is none. */
+  readonly sha256: string | null;
+
+  /** Whether it stays as it is: it is not updated, and removed only by force. */
+  readonly pinned: boolean;
+
+  readonly error: {
+    readonly code: string;
+
+    /** What happened and what to do next, for people. */
+    readonly detail: string;
+
+    readonly retryable: boolean;
+  } | null;
+
+  readonly revision: number;
+
+  /** When it was first asked for. */
+  readonly created_at: string;
+
+  /** When it last changed. */
+  readonly updated_at: string;
+};
+
+/** A page of installations of a model, one per node. */
+export type ModelInstallationPage = {
+  readonly items: readonly ModelInstallation[];
+
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
+  readonly next_page_token: string | null;
+};
+
+/** A page of models, by their ids. */
+export type ModelPage = {
+  readonly items: readonly Model[];
+
+  /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
+  readonly next_page_token: string | null;
+};
+
+/** What a look at a model has found. */
+export type ModelValidation = {
+  /** Whether it can be used on this machine. */
+  readonly valid: boolean;
+
+  /** In words: what it is, what it needs, and whether that is here. */
+  readonly verdict: string;
+
+  readonly format: string | null;
+
+  readonly architecture: string | null;
+
+  readonly parameters: number | null;
+
+  readonly quantisation: string | null;
+
+  /** Tokens that it was made for. */
+  readonly context: number | null;
+
+  readonly tokenizer: string | null;
+
+  readonly chat_template: boolean | null;
+
+  readonly memory: {
+    /** Tokens that are kept. */
+    readonly context: number | null;
+
+    readonly weight_bytes: number;
+
+    readonly cache_bytes: number;
+
+    readonly working_bytes: number;
+
+    /** All together, an estimate. */
+    readonly bytes: number;
+
+    /** Of this machine. */
+    readonly total_bytes: number;
+
+    /** Of this machine, now. */
+    readonly free_bytes: number;
+  } | null;
+
+  readonly fit: "fits" | "fits_when_free" | "too_large" | null;
+
+  readonly warnings: readonly string[];
+};
+
 export type NewSession = {
   /** link: for the console, good once within a minute. share: for one run. */
   readonly kind: "link" | "share";
@@ -1796,9 +1990,17 @@ export type Operation = {
   readonly operation_id: string;
 
   /** What it does. */
-  readonly kind: "blueprint_addition" | "blueprint_removal" | "node_removal" | "node_leave" | "node_join";
+  readonly kind:
+    | "blueprint_addition"
+    | "blueprint_removal"
+    | "node_removal"
+    | "node_leave"
+    | "node_join"
+    | "model_installation"
+    | "model_update"
+    | "model_removal";
 
-  /** The id of the blueprint, or of the node. */
+  /** The id of the blueprint or of the node; of a model its id behind `model:`. */
   readonly target: string;
 
   /** Whether it changes nothing and only tells what it would do. */
@@ -1829,7 +2031,9 @@ export type Operation = {
   /**
    * What it has come to. Of an addition blueprint_id, version, fingerprint and size; of a removal
    * removed, or preview after a dry run: {resources: [{kind, id, bytes, action}], jobs_affected,
-   * bytes_freed}. Of the kinds about nodes node_id and name. Null until it has completed.
+   * bytes_freed}. Of the kinds about nodes node_id and name. Of an installation or update of a model
+   * model_id, node_id, sha256 and size; of a removal as of a blueprint's, with used_by. Null until it
+   * has completed.
    */
   readonly result: JsonObject | null;
 
@@ -1842,6 +2046,7 @@ export type Operation = {
       | "requirements_not_met"
       | "resource_failed"
       | "model_failed"
+      | "model_in_use"
       | "configuration_unreadable"
       | "node_stays"
       | "join_failed"
@@ -1980,6 +2185,50 @@ export type Reconciliation = {
   readonly has_more: boolean;
 };
 
+export type RegisterModel = {
+  /** 1 to 200 characters without control characters; in paths percent-encoded. */
+  readonly model_id?: string | undefined;
+
+  /** For people. */
+  readonly name?: string | undefined;
+
+  /** Such as qwen3. */
+  readonly family?: string | null | undefined;
+
+  /**
+   * One of {"file": "/path"}, {"url": "https://…", "sha256": "…", "token"?: "…"}, {"payload": "path",
+   * "blueprint_id": "…"}, {"folder": "/path"}, {"ollama": {"base_url", "model"}}, {"openai":
+   * {"base_url", "model", "api_key"?}}. Paths are of the machine of the gateway.
+   */
+  readonly source: JsonObject;
+
+  /** What the content has to be; of a folder the SHA-256 of its list, as sha256sum prints it. */
+  readonly sha256?: string | null | undefined;
+
+  /** Such as apache-2.0. */
+  readonly license?: string | null | undefined;
+
+  /** How many numbers it has. */
+  readonly parameters?: number | null | undefined;
+
+  /** Such as Q4_K_M. */
+  readonly quantisation?: string | null | undefined;
+
+  /** Tokens that it was made for. */
+  readonly context?: number | null | undefined;
+
+  readonly requirements?:
+    | {
+        /** To answer with. */
+        readonly memory_bytes?: number | undefined;
+
+        /** To be installed. */
+        readonly disk_bytes?: number | undefined;
+      }
+    | null
+    | undefined;
+};
+
 export type RemoveBlueprint = {
   /** Removes nothing: the result says what would go. */
   readonly dry_run?: boolean | undefined;
@@ -1989,6 +2238,14 @@ export type RemoveBlueprint = {
 
   /** Keeps its models for the next addition. */
   readonly keep_models?: boolean | undefined;
+};
+
+export type RemoveModel = {
+  /** Only tells what would go, and what needs it. */
+  readonly dry_run?: boolean | undefined;
+
+  /** Removes it also when something needs it. */
+  readonly force?: boolean | undefined;
 };
 
 export type RemoveNode = {
@@ -3005,6 +3262,52 @@ export type UpdateJob = {
   readonly weight?: number | undefined;
 };
 
+export type UpdateModel = {
+  /** For people. */
+  readonly name?: string | undefined;
+
+  /** Such as qwen3. */
+  readonly family?: string | null | undefined;
+
+  /**
+   * One of {"file": "/path"}, {"url": "https://…", "sha256": "…", "token"?: "…"}, {"payload": "path",
+   * "blueprint_id": "…"}, {"folder": "/path"}, {"ollama": {"base_url", "model"}}, {"openai":
+   * {"base_url", "model", "api_key"?}}. Paths are of the machine of the gateway.
+   */
+  readonly source?: JsonObject | undefined;
+
+  /** What the content has to be; of a folder the SHA-256 of its list, as sha256sum prints it. */
+  readonly sha256?: string | null | undefined;
+
+  /** Such as apache-2.0. */
+  readonly license?: string | null | undefined;
+
+  /** How many numbers it has. */
+  readonly parameters?: number | null | undefined;
+
+  /** Such as Q4_K_M. */
+  readonly quantisation?: string | null | undefined;
+
+  /** Tokens that it was made for. */
+  readonly context?: number | null | undefined;
+
+  readonly requirements?:
+    | {
+        /** To answer with. */
+        readonly memory_bytes?: number | undefined;
+
+        /** To be installed. */
+        readonly disk_bytes?: number | undefined;
+      }
+    | null
+    | undefined;
+};
+
+export type UpdateModelInstallation = {
+  /** Whether it stays as it is. */
+  readonly pinned: boolean;
+};
+
 /**
  * A JSON merge patch (RFC 7396): null takes a key away, "********" keeps the secret that is stored. A
  * new rule counts from now on; a schedule that was completed goes on with it.
@@ -3070,6 +3373,11 @@ export type ValidateBlueprint = {
 
   /** What would be a launch's config_overrides. */
   readonly config?: JsonObject | undefined;
+};
+
+export type ValidateModel = {
+  /** Tokens that are to be kept. Default: the model's own, at most 8,192. */
+  readonly context?: number | undefined;
 };
 
 /** The event that a request has become. */
@@ -3303,6 +3611,8 @@ export const problemCodes = [
   "session_not_found",
   /** No deployment has this id, or it was removed; list the deployments. */
   "deployment_not_found",
+  /** No model has this id, or it was removed; list the models. */
+  "model_not_found",
   /** No schedule has this id, or it was removed; list the schedules. */
   "schedule_not_found",
   /** No event has this id, or it is older than a week; list the events. */
@@ -3353,6 +3663,10 @@ export const problemCodes = [
   "not_clustered",
   /** No other node is ready to take the node's jobs, and stays; use force to remove it all the same. */
   "last_node",
+  /** The model is being changed; wait for the operation that the detail names. */
+  "model_busy",
+  /** Something needs the model; the detail says what, and what to do. */
+  "model_in_use",
   /** The node is being removed, or leaves; wait for the operation that the detail names. */
   "node_busy",
   /** The resource has changed; the ETag header has the current one. Read it again, then retry. */
@@ -3746,6 +4060,49 @@ export interface Operations {
     readonly answer: undefined;
   };
 
+  /**
+   * Delete a model's registration (DELETE /api/v1/models/{model_id})
+   *
+   * Refused while it is installed, or a blueprint has brought it along.
+   */
+  readonly deleteModel: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+      };
+      readonly headers: {
+        /** The current ETag, or *. */
+        readonly "if-match": string;
+      };
+    };
+    readonly answer: undefined;
+  };
+
+  /**
+   * Remove an installation that nothing needs (DELETE
+   * /api/v1/models/{model_id}/installations/{installation_id})
+   *
+   * At once, and on the node that is asked alone. To see first what needs it, or to remove it all the
+   * same, there is POST /models/{model_id}/remove.
+   */
+  readonly deleteModelInstallation: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+
+        /** The installation's id. */
+        readonly installation_id: string;
+      };
+      readonly headers: {
+        /** The current ETag, or *. */
+        readonly "if-match": string;
+      };
+    };
+    readonly answer: undefined;
+  };
+
   /** Delete a schedule; its runs stay (DELETE /api/v1/schedules/{schedule_id}) */
   readonly deleteSchedule: {
     readonly request: {
@@ -3996,6 +4353,48 @@ export interface Operations {
     readonly answer: Metrics;
   };
 
+  /**
+   * Get a model (GET /api/v1/models/{model_id})
+   *
+   * The ETag changes with the model and its installations; If-Match looks at what its owner has changed
+   * alone.
+   */
+  readonly getModel: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+      };
+      readonly headers?:
+        | {
+            /** The ETag of an answer that the client still has. */
+            readonly "if-none-match"?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: Model;
+  };
+
+  /** Get an installation of a model (GET /api/v1/models/{model_id}/installations/{installation_id}) */
+  readonly getModelInstallation: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+
+        /** The installation's id. */
+        readonly installation_id: string;
+      };
+      readonly headers?:
+        | {
+            /** The ETag of an answer that the client still has. */
+            readonly "if-none-match"?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: ModelInstallation;
+  };
+
   /** Get a node (GET /api/v1/nodes/{node_id}) */
   readonly getNode: {
     readonly request: {
@@ -4244,6 +4643,25 @@ export interface Operations {
         | undefined;
     };
     readonly answer: WorkflowProgress;
+  };
+
+  /**
+   * Install a model on this node (POST /api/v1/models/{model_id}/install)
+   *
+   * Brings its content into SVC_HOME, or has the Ollama-compatible server pull it. Follow the operation
+   * at Location; it goes on over restarts, and a download goes on where it was cut. Of a model that is
+   * installed, and of content that another model or another node has, nothing is fetched again. Room on
+   * the disk is looked for first.
+   */
+  readonly installModel: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+      };
+      readonly body: InstallModel;
+    };
+    readonly answer: Operation;
   };
 
   /**
@@ -4661,6 +5079,48 @@ export interface Operations {
     readonly answer: JobPage;
   };
 
+  /** List a model's installations (GET /api/v1/models/{model_id}/installations) */
+  readonly listModelInstallations: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+      };
+      readonly query?:
+        | {
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: ModelInstallationPage;
+  };
+
+  /** List models (GET /api/v1/models) */
+  readonly listModels: {
+    readonly request: {
+      readonly query?:
+        | {
+            /**
+             * Items in a page, 1 to 200. Large items make shorter pages: what tells the last page is its
+             * next_page_token.
+             */
+            readonly page_size?: number | undefined;
+
+            /** next_page_token of the page before. Good for 24 hours, for the same query. */
+            readonly page_token?: string | undefined;
+          }
+        | undefined;
+    };
+    readonly answer: ModelPage;
+  };
+
   /** List the nodes (GET /api/v1/nodes) */
   readonly listNodes: {
     readonly request: {
@@ -4695,7 +5155,7 @@ export interface Operations {
     readonly request: {
       readonly query?:
         | {
-            /** Only those about this blueprint, or this node. */
+            /** Only those about this blueprint, this node, or this model (`model:` and its id). */
             readonly target?: string | undefined;
 
             /** The last two are final. */
@@ -5165,6 +5625,29 @@ export interface Operations {
   };
 
   /**
+   * Update a model to what its source has now (POST /api/v1/models/{model_id}/update)
+   *
+   * What is installed stays until the new content is whole, and the old content until no run uses it.
+   */
+  readonly refreshModel: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+      };
+      readonly body: InstallModel;
+    };
+    readonly answer: Operation;
+  };
+
+  /**
+   * Register a model (POST /api/v1/models)
+   *
+   * Says where it comes from; nothing is fetched before it is installed.
+   */
+  readonly registerModel: { readonly request: { readonly body: RegisterModel }; readonly answer: Model };
+
+  /**
    * Remove a blueprint (POST /api/v1/blueprints/{blueprint_id}/removals)
    *
    * Deletes what was prepared for it, which adding it again makes anew; the catalog's folder stays. Look
@@ -5533,6 +6016,24 @@ export interface Operations {
     readonly answer: NodeDrain;
   };
 
+  /**
+   * Remove a model from this node (POST /api/v1/models/{model_id}/remove)
+   *
+   * Its content goes, its registration stays. Refused while a run or a blueprint needs it, unless force.
+   * Look at a dry_run first: it ends with just what the removal would then remove. Content that a
+   * blueprint has brought along stays with it.
+   */
+  readonly uninstallModel: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+      };
+      readonly body: RemoveModel;
+    };
+    readonly answer: Operation;
+  };
+
   /** Change a deployment, or roll out a new version (PATCH /api/v1/deployments/{deployment_id}) */
   readonly updateDeployment: {
     readonly request: {
@@ -5567,6 +6068,49 @@ export interface Operations {
       readonly body: UpdateJob;
     };
     readonly answer: Job;
+  };
+
+  /**
+   * Change a model's registration (PATCH /api/v1/models/{model_id})
+   *
+   * What is installed stays as it is; an update of the model looks at the changed source. A masked
+   * secret in the source keeps the one that is stored.
+   */
+  readonly updateModel: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+      };
+      readonly headers: {
+        /** The current ETag, or *. */
+        readonly "if-match": string;
+      };
+      readonly body: UpdateModel;
+    };
+    readonly answer: Model;
+  };
+
+  /**
+   * Pin an installation, or take the pin off (PATCH
+   * /api/v1/models/{model_id}/installations/{installation_id})
+   */
+  readonly updateModelInstallation: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+
+        /** The installation's id. */
+        readonly installation_id: string;
+      };
+      readonly headers: {
+        /** The current ETag, or *. */
+        readonly "if-match": string;
+      };
+      readonly body: UpdateModelInstallation;
+    };
+    readonly answer: ModelInstallation;
   };
 
   /** Change a schedule (PATCH /api/v1/schedules/{schedule_id}) */
@@ -5608,6 +6152,24 @@ export interface Operations {
       readonly body: ValidateBlueprint;
     };
     readonly answer: BlueprintValidation;
+  };
+
+  /**
+   * Look at a model (POST /api/v1/models/{model_id}/validate)
+   *
+   * Changes nothing. Reads the header of what is installed here, else of the file or folder that it
+   * comes from, and says what the model needs against what this machine has; asks the server of one that
+   * is elsewhere whether it is there.
+   */
+  readonly validateModel: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+      };
+      readonly body: ValidateModel;
+    };
+    readonly answer: ModelValidation;
   };
 }
 
@@ -5722,6 +6284,20 @@ export const operations = {
     answer: "none",
     takesKey: false,
   },
+  deleteModel: {
+    method: "DELETE",
+    path: "/api/v1/models/{model_id}",
+    body: "none",
+    answer: "none",
+    takesKey: false,
+  },
+  deleteModelInstallation: {
+    method: "DELETE",
+    path: "/api/v1/models/{model_id}/installations/{installation_id}",
+    body: "none",
+    answer: "none",
+    takesKey: false,
+  },
   deleteSchedule: {
     method: "DELETE",
     path: "/api/v1/schedules/{schedule_id}",
@@ -5810,6 +6386,20 @@ export const operations = {
     takesKey: false,
   },
   getMetrics: { method: "GET", path: "/api/v1/metrics", body: "none", answer: "json", takesKey: false },
+  getModel: {
+    method: "GET",
+    path: "/api/v1/models/{model_id}",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  getModelInstallation: {
+    method: "GET",
+    path: "/api/v1/models/{model_id}/installations/{installation_id}",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   getNode: { method: "GET", path: "/api/v1/nodes/{node_id}", body: "none", answer: "json", takesKey: false },
   getNodeDrain: {
     method: "GET",
@@ -5920,6 +6510,13 @@ export const operations = {
     answer: "json",
     takesKey: false,
   },
+  installModel: {
+    method: "POST",
+    path: "/api/v1/models/{model_id}/install",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
   joinCluster: {
     method: "POST",
     path: "/api/v1/system/cluster/nodes:join",
@@ -6000,6 +6597,14 @@ export const operations = {
     takesKey: false,
   },
   listJobs: { method: "GET", path: "/api/v1/jobs", body: "none", answer: "json", takesKey: false },
+  listModelInstallations: {
+    method: "GET",
+    path: "/api/v1/models/{model_id}/installations",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
+  listModels: { method: "GET", path: "/api/v1/models", body: "none", answer: "json", takesKey: false },
   listNodes: { method: "GET", path: "/api/v1/nodes", body: "none", answer: "json", takesKey: false },
   listOperations: {
     method: "GET",
@@ -6090,6 +6695,14 @@ export const operations = {
     answer: "json",
     takesKey: false,
   },
+  refreshModel: {
+    method: "POST",
+    path: "/api/v1/models/{model_id}/update",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
+  registerModel: { method: "POST", path: "/api/v1/models", body: "json", answer: "json", takesKey: true },
   removeBlueprint: {
     method: "POST",
     path: "/api/v1/blueprints/{blueprint_id}/removals",
@@ -6219,6 +6832,13 @@ export const operations = {
     answer: "json",
     takesKey: false,
   },
+  uninstallModel: {
+    method: "POST",
+    path: "/api/v1/models/{model_id}/remove",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
   updateDeployment: {
     method: "PATCH",
     path: "/api/v1/deployments/{deployment_id}",
@@ -6229,6 +6849,20 @@ export const operations = {
   updateJob: {
     method: "PATCH",
     path: "/api/v1/jobs/{job_id}",
+    body: "json",
+    answer: "json",
+    takesKey: false,
+  },
+  updateModel: {
+    method: "PATCH",
+    path: "/api/v1/models/{model_id}",
+    body: "json",
+    answer: "json",
+    takesKey: false,
+  },
+  updateModelInstallation: {
+    method: "PATCH",
+    path: "/api/v1/models/{model_id}/installations/{installation_id}",
     body: "json",
     answer: "json",
     takesKey: false,
@@ -6250,6 +6884,13 @@ export const operations = {
   validateBlueprint: {
     method: "POST",
     path: "/api/v1/blueprints/{blueprint_id}/validate",
+    body: "json",
+    answer: "json",
+    takesKey: false,
+  },
+  validateModel: {
+    method: "POST",
+    path: "/api/v1/models/{model_id}/validate",
     body: "json",
     answer: "json",
     takesKey: false,

@@ -8,6 +8,7 @@ export { type ProblemEntry, TroupeProblem, TroupeUnreachable } from "./errors.ts
 export { type FollowOptions, terminalEventTypes } from "./follow.ts";
 export type { JsonObject, ProblemCode } from "./generated.ts";
 export type { JobsResource } from "./jobs.ts";
+export type { ModelsResource } from "./models.ts";
 export type { OperationsResource } from "./operations.ts";
 export type { Page, Pages } from "./pages.ts";
 export type * from "./records.ts";

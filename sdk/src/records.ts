@@ -64,6 +64,29 @@ export interface DeploymentVersionTag {
   readonly etag: string;
 }
 
+/** A model that was registered, with where it is installed. */
+export type Model = AnswerOf<"getModel">;
+/** A model, with what a change of it must name. */
+export type TaggedModel = Model & Tag;
+export type NewModel = BodyOf<"registerModel">;
+export type ModelPatch = BodyOf<"updateModel">;
+export type ModelInstallation = AnswerOf<"getModelInstallation">;
+export type TaggedModelInstallation = ModelInstallation & Tag;
+export type ModelValidation = AnswerOf<"validateModel">;
+/** What a removal of a model takes. */
+export type ModelRemoval = BodyOf<"uninstallModel">;
+
+/** Which version of which model is to be changed; "*" in place of the ETag: whatever it is by now. */
+export interface ModelVersionTag {
+  readonly model_id: string;
+  readonly etag: string;
+}
+
+/** The same for one of its installations. */
+export interface ModelInstallationTag extends ModelVersionTag {
+  readonly installation_id: string;
+}
+
 /** Something that happened in a deployment. */
 export interface DeploymentEvent {
   readonly id: number;

@@ -3,12 +3,13 @@
 import { statfs } from "node:fs/promises";
 import { Blueprints } from "../blueprints/blueprints.ts";
 import { Catalog } from "../blueprints/catalog.ts";
-import { Models } from "../blueprints/models.ts";
 import { Resources } from "../blueprints/resources.ts";
 import { SharedAssets } from "../blueprints/shared-assets.ts";
 import { FolderChanges } from "../bundles/folder-changes.ts";
 import { Preparation } from "../launch/preparation/preparation.ts";
+import { ModelFiles } from "../models/model-files.ts";
 import { sqlBlueprintRecords } from "../store/sql/blueprints.ts";
+import { sqlModelRecords } from "../store/sql/models.ts";
 import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Core } from "./core.ts";
@@ -36,8 +37,19 @@ export function openBlueprints(config: Config, core: Core) {
   const catalog = new Catalog({ folders: config.blueprintCatalog, nowMs, changes });
   const blueprintRecords = sqlBlueprintRecords(database);
   const resources = new Resources({ home, runCommand: runner.sideCommands.run });
-  const models = new Models(home);
-  const sharedAssets = new SharedAssets({ home, shared: core.shared, records: blueprintRecords, resources });
+  const models = new ModelFiles(home);
+  const modelRecords = sqlModelRecords(database);
+  const freeBytes = async () => {
+    const { bavail, bsize } = await statfs(home);
+    return bavail * bsize;
+  };
+  const sharedAssets = new SharedAssets({
+    home,
+    shared: core.shared,
+    records: blueprintRecords,
+    models: modelRecords,
+    resources,
+  });
   const blueprints = new Blueprints(
     {
       catalog,
@@ -46,13 +58,11 @@ export function openBlueprints(config: Config, core: Core) {
       write: (work) => records.write(work),
       resources,
       models,
+      modelRecords,
       sharedAssets,
       openConfiguration: (configuration) =>
         secrets.decryptForWorker(JSON.stringify(secrets.encrypt(configuration)), workersEnv),
-      freeBytes: async () => {
-        const { bavail, bsize } = await statfs(home);
-        return bavail * bsize;
-      },
+      freeBytes,
       clock,
     },
     { records: operationRecords, ownership, feed, newId, log },
@@ -102,7 +112,20 @@ export function openBlueprints(config: Config, core: Core) {
       log.warn(fields, "what was fetched for a run goes at the next start");
     });
   };
+  const isBrought = async (modelId: string, sha256: string) => {
+    for (const owner of await blueprintRecords.modelOwners(modelId)) {
+      const assets = await blueprintRecords.assets(owner);
+      if (assets.some((one) => one.kind === "model" && one.assetId === modelId && one.recipe === sha256))
+        return true;
+    }
+    return false;
+  };
   return {
+    modelFiles: models,
+    modelRecords,
+    isBrought,
+    sharedAssets,
+    freeBytes,
     catalog,
     blueprintRecords,
     operationRecords,

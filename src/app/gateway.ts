@@ -36,6 +36,7 @@ import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Core } from "./core.ts";
 import { joinedOf } from "./joined.ts";
+import { openModels } from "./models.ts";
 
 export type Gateway = ReturnType<typeof openGateway>;
 
@@ -50,6 +51,7 @@ export function openGateway(
   const clock = systemClock;
   const opened = openBlueprints(config, core);
   const { blueprints, preparation } = opened;
+  const models = openModels(core, opened);
   const ends = new RunEnds({ records, feed, clock });
   const plans = new LaunchPlans({ bundles, secrets, preparation });
   const turns = new KeyedMutex();
@@ -143,11 +145,11 @@ export function openGateway(
     retentionDays: config.retentionDays,
     forgetNodes: async () => core.opened.sharedByNodes?.forgetNodes(),
     takeDuty: (forMs) => core.takeDuty("housekeeping", forMs),
-    // Of one that shares its records with nobody, what was prepared goes with the end of its run or its blueprint.
     sweepHome: async () => {
-      if (ownership.owner() === null) return;
-      await preparation.sweep();
+      await models.sweep();
       await blueprints.sweepAssets();
+      // Of one that shares its records with nobody, what was prepared goes with the end of its run.
+      if (ownership.owner() !== null) await preparation.sweep();
     },
   });
   const scheduledRuns = new ScheduledRuns({ acceptance, definitions, runs, launcher, secrets, clock });
@@ -223,6 +225,7 @@ export function openGateway(
     settle: async () => {
       await launcher.recover();
       await blueprints.recover();
+      await models.recover();
       await nodeChanges.recover();
     },
     clock,
@@ -233,6 +236,7 @@ export function openGateway(
     counter: sqlRecordCounter(core.database),
     storeProblem: () => store.problem(),
     ...opened,
+    models,
     nodeChanges,
     launches: new BlueprintLaunches({
       blueprints,
@@ -270,6 +274,7 @@ export function openGateway(
       await takeover.start();
       await launcher.recover();
       await blueprints.recover();
+      await models.recover();
       await nodeChanges.recover();
       // What a predecessor has prepared for runs that have ended meanwhile; the start does not wait for this.
       preparation.sweep().catch((error: unknown) => {
@@ -285,7 +290,7 @@ export function openGateway(
       await runEndEvents.stop();
       await scheduler.stop();
       await takeover.stop();
-      await Promise.all([blueprints.stop(), nodeChanges.stop()]);
+      await Promise.all([blueprints.stop(), models.stop(), nodeChanges.stop()]);
       await launcher.stop();
       await housekeeping.stop();
     },

@@ -7,12 +7,15 @@
 
 import { createHash } from "node:crypto";
 import type { Definition } from "../bundles/definition.ts";
+import { forgetBrought, registerBrought } from "../models/brought-models.ts";
+import type { Content } from "../models/copy-content.ts";
 import { OperationFailed } from "../operations/failures.ts";
 import type { OperationContext } from "../operations/progress.ts";
 import type { Operation } from "../operations/records.ts";
+import { bytesOfModel, fileOfModel } from "./declared-model.ts";
 import type { DeclaredModel, DeclaredResource, PackageDescription } from "./package-description.ts";
 import type { BlueprintsParts } from "./parts.ts";
-import type { BlueprintAsset } from "./records.ts";
+import type { AdditionWrites, BlueprintAsset } from "./records.ts";
 import { versionOf } from "./resources.ts";
 
 /** What is being added. */
@@ -125,7 +128,7 @@ export class AdditionAssets {
     }
     if (missing.length === 0) return context.skip("models");
     await context.step("models");
-    const sizes = await Promise.all(missing.map((model) => models.sourceBytes({ model, payload })));
+    const sizes = await Promise.all(missing.map((model) => bytesOfModel(model, payload)));
     const totalBytes = Math.max(1, sumOf(sizes));
     for (const [i, model] of missing.entries()) {
       const { modelId: assetId } = model;
@@ -135,9 +138,11 @@ export class AdditionAssets {
       const progress = (bytes: number) => context.progress((doneBytes + bytes) / totalBytes, label);
       progress(0);
       const knownSha256 = force ? null : (known.get(assetId)?.recipe ?? "");
-      await models.install({ model, payload, knownSha256, signal, progress }, async ({ sha256, bytes }) => {
-        await sharedAssets.shareModel(assetId, sha256);
-        await this.#own({ blueprintId, kind: "model", assetId, recipe: sha256 }, bytes);
+      const path = await fileOfModel(model, payload);
+      const asked = { modelId: assetId, path, sha256: model.sha256, knownSha256, signal, progress };
+      await models.install(asked, async (content) => {
+        await sharedAssets.shareModel(assetId, content.sha256);
+        await this.#ownModel(blueprintId, model, content);
       });
     }
   }
@@ -163,7 +168,7 @@ export class AdditionAssets {
     for (const asset of await records.assets(blueprintId)) {
       const { kind, assetId } = asset;
       const isDeclared = isDeclaredIn(description, asset);
-      const letGo = () => write((writes) => writes.blueprints.deleteAsset(asset));
+      const letGo = () => write((writes) => letGoOf(writes, asset));
       if (kind === "model") {
         const except = isDeclared ? "" : blueprintId;
         const isRead = await this.#isReadByOthers(blueprintId, assetId);
@@ -199,15 +204,35 @@ export class AdditionAssets {
     return write((writes) => writes.blueprints.saveAsset(row));
   }
 
-  /** Writes down that something is whole. */
-  #own(
-    asset: Pick<BlueprintAsset, "blueprintId" | "kind" | "assetId" | "recipe">,
-    bytes: number,
-  ): Promise<void> {
+  /** Writes down that a model is whole. */
+  #ownModel(blueprintId: string, { modelId, path }: DeclaredModel, content: Content): Promise<void> {
     const { write, clock } = this.#parts;
-    const row = { ...asset, ready: true, bytes, createdAtMs: clock.nowMs() };
-    return write((writes) => writes.blueprints.saveAsset(row));
+    const createdAtMs = clock.nowMs();
+    const { sha256: recipe, bytes } = content;
+    const row = {
+      blueprintId,
+      kind: "model",
+      assetId: modelId,
+      recipe,
+      ready: true,
+      bytes,
+      createdAtMs,
+    } as const;
+    const source = { payload: path, blueprint_id: blueprintId };
+    return write(async ({ blueprints, models }) => {
+      await blueprints.saveAsset(row);
+      await registerBrought(models, { modelId, source, content }, createdAtMs);
+    });
   }
+}
+
+/** Writes down that a blueprint does not have something any more. */
+export async function letGoOf(
+  { blueprints, models }: AdditionWrites,
+  asset: Pick<BlueprintAsset, "blueprintId" | "kind" | "assetId">,
+): Promise<void> {
+  await blueprints.deleteAsset(asset);
+  if (asset.kind === "model") await forgetBrought(models, asset.assetId);
 }
 
 function isDeclaredIn({ resources, models }: PackageDescription, { kind, assetId }: BlueprintAsset): boolean {

@@ -8,6 +8,7 @@
 
 import { KeyedMutex } from "../lib/async.ts";
 import { opened, recipeOf } from "./addition-assets.ts";
+import { fileOfModel } from "./declared-model.ts";
 import { descriptionOf } from "./describe-package.ts";
 import type { DeclaredModel, DeclaredResource } from "./package-description.ts";
 import type { BlueprintsParts } from "./parts.ts";
@@ -78,16 +79,21 @@ export class LocalAssets {
     await sharedAssets.ensureModel(model.modelId, sha256);
     if ((await models.bytes(model.modelId, sha256)) !== null) return;
     report(`Installing the model ${model.modelId}`);
-    const asked = { model: { ...model, sha256 }, payload, knownSha256: sha256, signal, progress: () => {} };
+    const path = await fileOfModel(model, payload);
+    const { modelId } = model;
+    const asked = { modelId, path, sha256, knownSha256: sha256, signal, progress: () => {} };
     // Its owners are in the records already.
     await models.install(asked, async () => {});
   }
 
   /** Removes what blueprints have let go of, on whatever node. */
   async sweep(): Promise<void> {
-    const { records, resources, models } = this.#parts;
+    const { records, resources, models, modelRecords } = this.#parts;
     await resources.sweepUnowned(() => records.allAssets());
-    await models.sweepUnowned(() => records.allAssets());
+    await models.sweepUnowned(async () => [
+      ...(await records.allAssets()).filter(({ kind }) => kind === "model").map(({ assetId }) => assetId),
+      ...(await modelRecords.allInstallations()).map(({ modelId }) => modelId),
+    ]);
   }
 }
 

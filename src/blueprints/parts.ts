@@ -3,8 +3,9 @@
 import type { Bundles } from "../bundles/bundles.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
+import type { ModelFiles } from "../models/model-files.ts";
+import type { ModelRecords } from "../models/records.ts";
 import type { Catalog } from "./catalog.ts";
-import type { Models } from "./models.ts";
 import type { AdditionWrites, BlueprintRecords } from "./records.ts";
 import type { Resources } from "./resources.ts";
 import type { SharedAssets } from "./shared-assets.ts";
@@ -15,7 +16,8 @@ export interface BlueprintsParts {
   readonly records: BlueprintRecords;
   readonly write: <T>(work: (writes: AdditionWrites) => Promise<T>) => Promise<T>;
   readonly resources: Resources;
-  readonly models: Models;
+  readonly models: ModelFiles;
+  readonly modelRecords: Pick<ModelRecords, "allInstallations">;
   readonly sharedAssets: SharedAssets;
   /**
    * A package's own configuration as its commands get it, with the texts in it that must not be shown.

@@ -5,6 +5,7 @@
 // - An asset's row is written before its first byte and removed after its last one, so that nothing on disk is
 //   without an owner, whatever moment the process is killed at.
 
+import type { ModelWrites } from "../models/records.ts";
 import type { OperationError, OperationWrites } from "../operations/records.ts";
 
 /** Beside these a blueprint is `available` (no row), or `broken` (its folder says nothing that can be used). */
@@ -48,7 +49,9 @@ export interface BlueprintRecords {
   allAssets(): Promise<readonly BlueprintAsset[]>;
   /** The blueprints that have a complete model of this id. */
   modelOwners(modelId: string): Promise<readonly string[]>;
-  /** Whether another blueprint has this model with this recipe, complete: then they share its file. */
+  /** The content of a model that was installed by itself, on whatever node; null when it was not. */
+  installedModel(modelId: string): Promise<string | null>;
+  /** Whether another blueprint has this model with this recipe, complete, or it is installed by itself: they share its file. */
   hasModelFile(modelId: string, recipe: string, exceptBlueprintId: string): Promise<boolean>;
   /** Whether a bundle, a job, a run or another blueprint has the package with this fingerprint. */
   isPackageUsed(fingerprint: string, exceptBlueprintId: string): Promise<boolean>;
@@ -60,7 +63,7 @@ export interface BlueprintRecords {
 
 /** What a transaction may read and write of blueprints. */
 export interface BlueprintWrites
-  extends Pick<BlueprintRecords, "prepared" | "assets" | "modelOwners" | "openRunsOf"> {
+  extends Pick<BlueprintRecords, "prepared" | "assets" | "modelOwners" | "installedModel" | "openRunsOf"> {
   save(blueprint: PreparedBlueprint): Promise<void>;
   delete(blueprintId: string): Promise<void>;
   saveAsset(asset: BlueprintAsset): Promise<void>;
@@ -85,5 +88,6 @@ export type JobsOutcome =
 /** The parts of a gateway transaction that additions and removals write. */
 export interface AdditionWrites {
   readonly operations: OperationWrites;
+  readonly models: ModelWrites;
   readonly blueprints: BlueprintWrites;
 }

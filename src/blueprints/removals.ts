@@ -11,6 +11,7 @@ import { OperationFailed } from "../operations/failures.ts";
 import type { OperationEnd, OperationHandler } from "../operations/operations.ts";
 import type { OperationContext } from "../operations/progress.ts";
 import type { Operation } from "../operations/records.ts";
+import { letGoOf } from "./addition-assets.ts";
 import { unprepared } from "./additions.ts";
 import type { BlueprintsParts } from "./parts.ts";
 import type { AdditionWrites, BlueprintAsset, PreparedBlueprint } from "./records.ts";
@@ -172,7 +173,7 @@ export class Removals implements OperationHandler<AdditionWrites> {
   }
 
   #letGo(asset: Pick<BlueprintAsset, "blueprintId" | "kind" | "assetId">): Promise<void> {
-    return this.#parts.write((writes) => writes.blueprints.deleteAsset(asset));
+    return this.#parts.write((writes) => letGoOf(writes, asset));
   }
 
   /**

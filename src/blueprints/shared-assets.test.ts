@@ -8,10 +8,10 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, it } from "node:test";
 import { systemClock, systemRandomness } from "../app/clock.ts";
 import { folderName } from "../lib/paths.ts";
+import { ModelFiles } from "../models/model-files.ts";
 import { ArchivedFolders } from "../store/shared/archived-folders.ts";
 import { FolderObjects } from "../store/shared/folder-objects.ts";
 import { Removals } from "../store/shared/removals.ts";
-import { Models } from "./models.ts";
 import type { BlueprintAsset } from "./records.ts";
 import { Resources } from "./resources.ts";
 import { SharedAssets } from "./shared-assets.ts";
@@ -49,13 +49,14 @@ describe("what was made for a blueprint", () => {
       newId: systemRandomness.id,
     });
     const resources = new Resources({ home, runCommand: async () => assert.fail("nothing is made here") });
-    const models = new Models(home);
+    const models = new ModelFiles(home);
     const records = {
       assets: async (blueprintId: string) => (blueprintId === "bp" ? assets : []),
       allPrepared: async () => [{ blueprintId: "bp" } as never],
       openRunsOf: async () => openRuns,
     };
-    return { home, resources, models, shared: new SharedAssets({ home, shared, records, resources }) };
+    const parts = { home, shared, records, models: { allInstallations: async () => [] }, resources };
+    return { home, resources, models, shared: new SharedAssets(parts) };
   }
 
   /** Makes a version, as an addition does, and shares it. */

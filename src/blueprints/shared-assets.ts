@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { FilesUnavailable, type SharedFolders, type Unused } from "../bundles/shared-folders.ts";
 import { exists } from "../lib/files.ts";
 import { folderName } from "../lib/paths.ts";
+import type { ModelRecords } from "../models/records.ts";
 import type { BlueprintAsset, BlueprintRecords } from "./records.ts";
 import type { Resources } from "./resources.ts";
 import { versionOf } from "./resources.ts";
@@ -19,6 +20,7 @@ export interface SharedAssetsParts {
   /** Null: this machine is the only one. */
   readonly shared: SharedFolders | null;
   readonly records: Pick<BlueprintRecords, "allPrepared" | "assets" | "openRunsOf">;
+  readonly models: Pick<ModelRecords, "allInstallations">;
   readonly resources: Resources;
 }
 
@@ -108,7 +110,7 @@ export class SharedAssets {
 
   /** Removes from the store what no row and no open run needs. @param request without `isNamed` */
   async removeUnused(request: Omit<Unused, "isNamed">): Promise<void> {
-    const { shared, records } = this.#parts;
+    const { shared, records, models } = this.#parts;
     if (shared === null) return;
     const named: BlueprintAsset[] = [];
     /** Folders of what runs may still read, in any version. */
@@ -120,13 +122,20 @@ export class SharedAssets {
       inUse.add(folderName(blueprintId));
       for (const { kind, assetId } of assets) if (kind === "model") inUse.add(folderName(assetId));
     }
+    const installed = new Set(
+      (await models.allInstallations()).map(({ modelId, sha256 }) => `${folderName(modelId)}/${sha256}`),
+    );
     const isNeeded = (kind: BlueprintAsset["kind"]) => async (path: string) => {
       const [folder = "", name = ""] = path.split("/");
       const isAsked = (asset: BlueprintAsset) =>
         asset.kind === "resource"
           ? folder === folderName(asset.blueprintId) && isOfRecipe(name, asset.assetId, asset.recipe)
           : folder === folderName(asset.assetId) && name === asset.recipe;
-      return inUse.has(folder) || named.some((asset) => asset.kind === kind && isAsked(asset));
+      return (
+        inUse.has(folder) ||
+        installed.has(path) ||
+        named.some((asset) => asset.kind === kind && isAsked(asset))
+      );
     };
     await shared.removeUnused("resources", { ...request, isNamed: isNeeded("resource") });
     await shared.removeUnused("models", { ...request, isNamed: isNeeded("model") });

@@ -3,6 +3,7 @@
 import { blueprintEntries } from "./catalogue-blueprints.ts";
 import { console as consoleCommands } from "./catalogue-console.ts";
 import { deploy, deployments } from "./catalogue-deployments.ts";
+import { models } from "./catalogue-models.ts";
 import { node } from "./catalogue-nodes.ts";
 import { command, help, json, option } from "./catalogue-options.ts";
 import { resource } from "./catalogue-resource.ts";
@@ -66,25 +67,6 @@ const sandbox: CommandGroup = {
   ],
 };
 
-const models: CommandGroup = {
-  name: "models",
-  summary: "Look at the files of local models.",
-  commands: [
-    command({
-      usage: "models validate <file>",
-      summary:
-        "Check a GGUF or safetensors file here: what it is, whether it is whole, and the memory it needs.",
-      details: ["Exit code: 0 it runs on this machine; 1 it is damaged, no model, or too large."],
-      options: [
-        option("--context N", "Tokens of the context. Default: what the model was made for, at most 8192."),
-        json,
-        help,
-      ],
-      load: async () => (await import("./models.ts")).validate,
-    }),
-  ],
-};
-
 const local: readonly CatalogueEntry[] = [
   command({
     usage: "validate <folder|manifest.json>",
@@ -105,7 +87,6 @@ const local: readonly CatalogueEntry[] = [
     load: async () => (await import("./doctor.ts")).doctor,
   }),
   sandbox,
-  models,
   command({
     usage: "backup <file>",
     summary: "Write a backup of SVC_HOME into one file, also while the program runs.",
@@ -179,6 +160,7 @@ export const sections: readonly CatalogueSection[] = [
       schedules,
       deploy,
       deployments,
+      models,
       ...blueprintEntries,
       consoleCommands,
       node,

@@ -12,6 +12,7 @@ const kinds = {
   schedule: { pattern: /^[\w-]{1,128}$/, list: "troupe schedules" },
   deployment: { pattern: /^[\w-]{1,128}$/, list: "troupe deployments" },
   volume: { pattern: /^[a-z0-9][a-z0-9._-]{0,63}$/, list: "troupe resource show" },
+  model: { pattern: /^[^\p{Cc}]{1,200}$/u, list: "troupe models list" },
   operation: { pattern: /^op_[0-9a-z]+$/, list: "troupe operations" },
 } as const;
 

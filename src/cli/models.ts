@@ -1,128 +1,172 @@
-// `troupe models validate`: what a model's file is, and whether this machine can run it, without a server.
+// `troupe models …`: models that the gateway knows, and what of them is installed.
 
-import { memoryTotal } from "../execution/machine-resources.ts";
-import { type Inspection, inspectModel, type Memory } from "../models/inspect-model.ts";
-import type { MemoryNeed } from "../models/memory.ts";
-import { type Call, CommandFailed, exitCodes, printAnswer, UsageError } from "./command.ts";
+import { existsSync } from "node:fs";
+import { stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import type { Model, NewModel } from "../../sdk/src/index.ts";
+import { type Call, exitCodes, printAnswer, UsageError } from "./command.ts";
+import { checkedId, idOf } from "./ids.ts";
+import { readLine } from "./input.ts";
+import { countOf, limitOf, printList } from "./lists.ts";
+import { ending, followed, showEnd } from "./operations.ts";
+import { ago, fieldLines } from "./record-text.ts";
+import type { ServerCall } from "./session.ts";
+import type { Style } from "./terminal.ts";
 import { bytes, cleanText } from "./text.ts";
 
-/** @returns the exit code: 1 when the model is too large. @throws CommandFailed when the file is none, or not a whole one */
-export async function validate(call: Call): Promise<number> {
-  const [file = ""] = call.words;
-  const totalBytes = memoryTotal();
-  const memory = { totalBytes, freeBytes: Math.min(totalBytes, process.availableMemory()) };
-  let found: Inspection;
-  try {
-    found = await inspectModel(file, contextOf(call), memory);
-  } catch (error) {
-    if (!(error instanceof Error)) throw error;
-    const { code } = error as NodeJS.ErrnoException;
-    if (error.name !== "ModelInvalid" && code === undefined) throw error;
-    throw new CommandFailed(cleanText(`${file} cannot be used as a model. ${reasonOf(error)}`));
-  }
-  const { details, need, fit } = found;
-  printAnswer(call, documentOf(file, found, memory), () =>
-    [
-      `${file}: ${titleOf(found)}`,
-      ...inWords(details),
-      memoryText(need),
-      verdict(found, memory),
-      ...details.warnings.map((warning) => `warning: ${warning}`),
-    ].map(cleanText),
-  );
-  return fit === "too_large" ? exitCodes.failure : exitCodes.success;
+const OLLAMA_URL = "http://127.0.0.1:11434";
+
+const rowStyles: Readonly<Partial<Record<Model["state"], Style>>> = { installing: "yellow", failed: "red" };
+
+export async function list(call: ServerCall): Promise<number> {
+  return printList<Model>(call, {
+    limit: limitOf(call),
+    items: (pageSize) => call.client.models.list({ page_size: pageSize }),
+    head: ["MODEL", "STATE", "SIZE", "QUANTISATION", "FROM"],
+    row: (model) => [
+      model.model_id,
+      model.state,
+      model.size === null ? "-" : bytes(model.size),
+      model.quantisation ?? "-",
+      sourceText(model),
+    ],
+    style: ({ state }) => rowStyles[state] ?? null,
+    nothing: "No models. `troupe models add FILE` registers one.",
+  });
 }
 
-function contextOf(call: Call): number | null {
-  const text = call.text("context");
-  if (text === null) return null;
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new UsageError("--context needs a number of tokens: --context 8192");
+export async function show(call: ServerCall): Promise<number> {
+  const model = await call.client.models.get(idOf(call, "model"));
+  return printAnswer(call, model, () => modelLines(model));
 }
 
-function reasonOf(error: NodeJS.ErrnoException): string {
-  if (error.code === "ENOENT") return "There is no such file.";
-  return error.code === "EACCES" ? "This user may not read it." : error.message;
-}
-
-function documentOf(
-  file: string,
-  { bytes: size, details, need, fit, smallerContext }: Inspection,
-  memory: Memory,
-) {
-  const { format, formatVersion, hasChatTemplate, weightBytes, shape: _, warnings, ...said } = details;
-  return {
-    file,
-    size,
-    format,
-    ...(formatVersion !== null && { format_version: formatVersion }),
-    ...said,
-    chat_template: hasChatTemplate,
-    memory: {
-      context: need.context,
-      weight_bytes: weightBytes,
-      cache_bytes: need.cacheBytes,
-      working_bytes: need.workingBytes,
-      bytes: need.bytes,
-      total_bytes: memory.totalBytes,
-      free_bytes: memory.freeBytes,
-    },
-    fit,
-    smaller_context: smallerContext,
-    warnings,
+export async function add(call: ServerCall): Promise<number> {
+  const context = countOf(call, "context", { example: 8192 });
+  const registration: NewModel = {
+    source: await sourceOf(call),
+    ...given("model_id", call.text("id")),
+    ...given("name", call.text("name")),
+    ...given("license", call.text("license")),
+    ...given("context", context),
   };
+  const model = await call.client.models.register(registration);
+  if (call.flag("install") !== true)
+    return printAnswer(
+      call,
+      model,
+      () => `${cleanText(model.model_id)} registered; troupe models install ${cleanText(model.model_id)}`,
+    );
+  return ending(call, (await call.client.models.install(model.model_id)).operation_id);
 }
 
-type Details = Inspection["details"];
-
-function titleOf({ bytes: size, details }: Inspection): string {
-  const { format, formatVersion, name, architecture, parameters, quantisation } = details;
-  const version = formatVersion === null ? "" : ` ${formatVersion}`;
-  return [
-    name === null ? null : JSON.stringify(name),
-    architecture,
-    `${count(parameters)} parameters`,
-    quantisation,
-    `${format}${version}, ${bytes(size)}`,
-  ]
-    .filter((part) => part !== null)
-    .join(", ");
+export async function install(call: ServerCall): Promise<number> {
+  const operation = await call.client.models.install(idOf(call, "model"), call.flag("force") === true);
+  return ending(call, operation.operation_id);
 }
 
-function inWords({
-  format,
-  context,
-  tokenizer,
-  vocabulary,
-  hasChatTemplate,
-  license,
-}: Details): readonly string[] {
-  if (format === "safetensors") return ["Its context and tokenizer are in other files, which lie beside it."];
-  return [
-    `${context === null ? "It does not say what context it was made for" : `Made for a context of ${context} tokens`}; ` +
-      `${tokenizer === null ? "no tokenizer" : `tokenizer ${tokenizer}, ${vocabulary ?? "an unknown number of"} tokens`}; ` +
-      `${hasChatTemplate ? "with" : "without"} a chat template${license === null ? "" : `; license ${license}`}.`,
-  ];
+export async function update(call: ServerCall): Promise<number> {
+  const operation = await call.client.models.refresh(idOf(call, "model"), call.flag("force") === true);
+  return ending(call, operation.operation_id);
 }
 
-function memoryText({ context, weightBytes, cacheBytes, workingBytes, bytes: all }: MemoryNeed): string {
-  const at = context === null ? "" : ` with a context of ${context} tokens`;
-  return `It needs about ${bytes(all)}${at}: ${bytes(weightBytes)} for the weights, ${bytes(cacheBytes)} for the context, ${bytes(workingBytes)} to work in.`;
+export async function validate(call: ServerCall): Promise<number> {
+  const context = countOf(call, "context", { example: 8192 }) ?? undefined;
+  const found = await call.client.models.validate(idOf(call, "model"), context);
+  printAnswer(call, found, () =>
+    [found.verdict, ...found.warnings.map((one) => `warning: ${one}`)].map(cleanText),
+  );
+  return found.valid ? exitCodes.success : exitCodes.failure;
 }
 
-function verdict({ need, fit, smallerContext }: Inspection, { totalBytes, freeBytes }: Memory): string {
-  if (fit === "fits") return `It runs here: ${bytes(freeBytes)} of ${bytes(totalBytes)} are free.`;
-  if (fit === "fits_when_free") {
-    return `It runs here when other programs give back ${bytes(need.bytes - freeBytes)}: ${bytes(freeBytes)} of ${bytes(totalBytes)} are free.`;
+/** What is installed goes, and then the registration, unless it is to stay or another node has the model. */
+export async function remove(call: ServerCall): Promise<number> {
+  const id = idOf(call, "model");
+  const { models } = call.client;
+  const dry_run = call.flag("dry-run") === true;
+  const { operation_id: operationId } = await models.uninstall(id, {
+    dry_run,
+    force: call.flag("force") === true,
+  });
+  const operation = await followed(call, operationId);
+  if (operation.error !== null || dry_run || call.flag("keep") === true) return showEnd(call, operation);
+  const { installations, used_by: users } = await models.get(id);
+  if (installations.length === 0 && users.length === 0) await models.delete({ model_id: id, etag: "*" });
+  return showEnd(call, operation);
+}
+
+// ---------------------------------------------------------------------------------- what was asked for
+
+/** Files and folders are this machine's: so they are the gateway's only if it is the same. */
+async function sourceOf(call: Call): Promise<NewModel["source"]> {
+  const [word = ""] = call.words;
+  const sha256 = call.text("sha256");
+  const key = call.text("key");
+  const secret = key === null ? null : readLine(key);
+  const server = /^(ollama|openai):(.+)$/s.exec(word);
+  if (server !== null) {
+    const [, kind = "", model = ""] = server;
+    const base_url = call.text("base-url") ?? (kind === "ollama" ? OLLAMA_URL : null);
+    if (base_url === null)
+      throw new UsageError("An endpoint needs its address: --base-url https://api.example.com/v1");
+    return { [kind]: { base_url, model, ...(secret !== null && { api_key: secret }) } };
   }
-  return smallerContext === null
-    ? `It does not run here: this machine has ${bytes(totalBytes)}. Take a smaller model, or one of a smaller quantisation.`
-    : `It does not run here with that context: this machine has ${bytes(totalBytes)}. A context of ${smallerContext} tokens fits.`;
+  if (/^https?:\/\//i.test(word)) {
+    if (sha256 === null)
+      throw new UsageError("A download is checked: give --sha256 with the 64 digits that its page tells.");
+    return { url: word, sha256, ...(secret !== null && { token: secret }) };
+  }
+  const payload = /^blueprint:([^/]+)\/(.+)$/s.exec(word);
+  if (payload !== null) {
+    const [, blueprintId = "", path = ""] = payload;
+    return { payload: path, blueprint_id: checkedId(blueprintId, "blueprint") };
+  }
+  if (!existsSync(word))
+    throw new UsageError(
+      `There is no file or folder ${JSON.stringify(cleanText(word))}. Besides these a model is at https://…, ollama:NAME, openai:NAME or blueprint:ID/PATH.`,
+    );
+  const path = resolve(word);
+  return (await stat(path)).isDirectory() ? { folder: path } : { file: path };
 }
 
-/** 8.0 billion, 264 thousand. */
-function count(value: number): string {
-  const units = ["", " thousand", " million", " billion", " trillion"];
-  const unit = Math.min(units.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, value)) / 3)));
-  return unit === 0 ? String(value) : `${(value / 1000 ** unit).toPrecision(3)}${units[unit]}`;
+function given<Name extends string, Value>(name: Name, value: Value | null | undefined) {
+  return (value == null ? {} : { [name]: value }) as { readonly [Key in Name]?: Value };
+}
+
+// ------------------------------------------------------------------------------------------- in words
+
+function sourceText({ source }: Pick<Model, "source">): string {
+  const { file, folder, url, payload, blueprint_id: blueprintId } = source;
+  if (payload !== undefined) return `blueprint:${String(blueprintId)}/${String(payload)}`;
+  for (const kind of ["ollama", "openai"] as const) {
+    const server = source[kind] as { readonly base_url?: unknown; readonly model?: unknown } | undefined;
+    if (server !== undefined) return `${kind}:${String(server.model)} at ${String(server.base_url)}`;
+  }
+  return String(file ?? folder ?? url ?? "");
+}
+
+function modelLines(model: Model): readonly string[] {
+  return [
+    ...fieldLines([
+      ["Model", cleanText(model.model_id)],
+      ["Name", model.name === model.model_id ? null : cleanText(model.name)],
+      ["State", model.state],
+      ["From", cleanText(sourceText(model))],
+      ["Format", model.format],
+      ["Architecture", model.details?.architecture ?? null],
+      ["Family", model.family],
+      ["Parameters", model.parameters],
+      ["Quantisation", model.quantisation],
+      ["Context", model.context],
+      ["License", model.license && cleanText(model.license)],
+      ["Size", model.size === null ? null : bytes(model.size)],
+      ["SHA-256", model.sha256],
+      ["Used by", model.used_by.length === 0 ? null : model.used_by.map(cleanText).join(", ")],
+      ["Registered", ago(model.created_at)],
+    ]),
+    ...model.installations.map((one) => {
+      const pin = one.pinned ? ", pinned" : "";
+      const error = one.error === null ? "" : `: ${one.error.code}: ${one.error.detail}`;
+      return cleanText(`  on ${one.node_id}: ${one.state}, ${bytes(one.bytes)}${pin}${error}`);
+    }),
+  ];
 }

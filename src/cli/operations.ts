@@ -98,6 +98,9 @@ const names = {
   node_removal: "removal of",
   node_leave: "departure of",
   node_join: "joining of",
+  model_installation: "installation of",
+  model_update: "update of",
+  model_removal: "removal of",
 } as const satisfies Record<Operation["kind"], string>;
 
 function whatOf({ kind, target }: Pick<Operation, "kind" | "target">): string {
@@ -123,12 +126,14 @@ export function planLines({ result }: Pick<Operation, "result">): readonly strin
   const nothing = isPreview ? "No files would be removed." : "No files were removed.";
   const freed = `${bytes(Number(plan.bytes_freed))} of files ${isPreview ? "would be" : "were"} freed.`;
   const jobs = Number(plan.jobs_affected);
+  const users = Array.isArray(plan.used_by) ? plan.used_by.map((one) => cleanText(String(one))) : [];
   return [
     ...(going.length === 0
       ? [nothing]
       : [isPreview ? "Would be removed:" : "Removed:", ...going.map(itemLine)]),
     ...(staying.length === 0 ? [] : [isPreview ? "Would be kept:" : "Kept:", ...staying.map(itemLine)]),
     ...(going.length === 0 ? [] : [freed]),
+    ...(users.length === 0 ? [] : [`${isPreview ? "Needed" : "Was needed"} by ${users.join(", ")}.`]),
     ...(jobs === 0 ? [] : [`${plural(jobs, "job")} made from it ${jobs === 1 ? "stays" : "stay"}.`]),
   ];
 }

@@ -20,6 +20,7 @@ import type { JobStatus } from "../engine/journal.ts";
 import type { Priority } from "../engine/share.ts";
 import type { AgentEnds } from "../engine/tally.ts";
 import type { Page } from "../lib/page.ts";
+import type { ModelWrites } from "../models/records.ts";
 import type { OperationWrites } from "../operations/records.ts";
 import type { EventRecords, EventWrites } from "../schedules/event-records.ts";
 import type { ScheduleRecords, ScheduleWrites } from "../schedules/records.ts";
@@ -291,6 +292,7 @@ export interface GatewayRecords extends ScheduleRecords {
 export interface GatewayWrites extends Pick<GatewayRecords, "job" | "run"> {
   readonly operations: OperationWrites;
   readonly blueprints: BlueprintWrites;
+  readonly models: ModelWrites;
   readonly ports: PortWrites;
   /** Only of a database that several programs share. */
   readonly nodes: NodeWrites;

@@ -1,4 +1,4 @@
-// Texts: the known name that a mistyped one is closest to ("Did you mean …"), and dotted paths into JSON.
+// Texts: the known name that a mistyped one is closest to ("Did you mean …"), dotted paths into JSON, and sizes for people.
 
 /**
  * Finds the known name nearest to a mistyped one.
@@ -72,4 +72,13 @@ export function partsOf(path: string): readonly string[] | null {
 /** A JSON Pointer (RFC 6901). @param path names and indexes from the root to the value */
 export function pointer(path: readonly (string | number)[]): string {
   return path.map((part) => `/${String(part).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}
+
+/** A size for people: "1.2 GB". */
+export function bytesText(bytes: number): string {
+  const units = ["bytes", "kB", "MB", "GB", "TB"];
+  let size = bytes;
+  let unit = 0;
+  for (; size >= 1_000 && unit < units.length - 1; unit++) size /= 1_000;
+  return `${unit === 0 || size >= 100 ? Math.round(size) : size.toFixed(1)} ${units[unit]}`;
 }

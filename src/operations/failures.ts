@@ -32,7 +32,13 @@ export const operationFailures = {
   },
   model_failed: {
     retryable: true,
-    meaning: "A model's file is missing, cannot be read, or is not the one that the manifest declares.",
+    meaning:
+      "A model's content is missing, cannot be read or fetched, or is not what was declared; the detail says which.",
+  },
+  model_in_use: {
+    retryable: true,
+    meaning:
+      "A run, a deployment or a blueprint needs the model; wait for it or remove it, or remove the model with force.",
   },
   configuration_unreadable: {
     retryable: true,

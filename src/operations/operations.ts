@@ -94,7 +94,7 @@ export class Operations<Writes extends { readonly operations: OperationWrites }>
   /**
    * Writes an operation down, in a gateway transaction; `begin` is to be called after its commit.
    *
-   * @throws DomainError `blueprint_busy` or `node_busy` that names the operation which is open
+   * @throws DomainError `blueprint_busy`, `node_busy` or `model_busy` that names the operation which is open
    */
   async request(writes: Writes, { kind, target, request }: OperationRequest): Promise<Operation> {
     const { ownership, clock, newId, handlers } = this.#parts;
@@ -198,13 +198,18 @@ const busyTexts = {
   node_removal: ["Node", "is being removed"],
   node_leave: ["Node", "is made to leave"],
   node_join: ["Node", "is made to join"],
+  model_installation: ["Model", "is being installed"],
+  model_update: ["Model", "is being updated"],
+  model_removal: ["Model", "is being removed"],
 } as const satisfies Record<OperationKind, readonly [what: string, done: string]>;
+
+const busyCodes = { Blueprint: "blueprint_busy", Node: "node_busy", Model: "model_busy" } as const;
 
 export function busy(open: Operation): DomainError {
   const { operationId, kind, target } = open;
   const [what, done] = busyTexts[kind];
   return new DomainError(
-    what === "Blueprint" ? "blueprint_busy" : "node_busy",
-    `${what} ${target} ${done} by operation ${operationId}. Follow it at /api/v1/operations/${operationId}, and try again once it has ended.`,
+    busyCodes[what],
+    `${what} ${target.replace(/^model:/, "")} ${done} by operation ${operationId}. Follow it at /api/v1/operations/${operationId}, and try again once it has ended.`,
   );
 }

@@ -15,6 +15,9 @@ export const operationKinds = [
   "node_removal",
   "node_leave",
   "node_join",
+  "model_installation",
+  "model_update",
+  "model_removal",
 ] as const;
 export type OperationKind = (typeof operationKinds)[number];
 
@@ -40,7 +43,7 @@ export interface Operation {
   /** `op_` and a time-ordered id. */
   readonly operationId: string;
   readonly kind: OperationKind;
-  /** What it is about: the id of a blueprint, or of a node. Of one target at most one operation is open. */
+  /** What it is about: the id of a blueprint or of a node, or `model:` and that of a model. Of one target at most one operation is open. */
   readonly target: string;
   readonly status: OperationStatus;
   /** 0 to 100. */

@@ -272,6 +272,39 @@ test("a deployment, from its creation to its deletion, is as the document says",
   assert.match((await streamed).text, /event: deployment_deleted/);
 });
 
+test("a model, from its registration to its deletion, is as the document says", async () => {
+  const file = "/nowhere.gguf";
+  const body = { model_id: "documented", source: { file } };
+  const headers = { "idempotency-key": "model-1" };
+  await judged("POST", "/models", { body, headers });
+  await judged("POST", "/models", { body, headers });
+  await judged("POST", "/models", { body });
+  await judged("POST", "/models", { body: { source: {} } });
+  await judged("GET", "/models?page_size=1");
+  const etag = (await judged("GET", "/models/documented")).headers.get("etag") ?? "";
+  await judged("GET", "/models/documented", { headers: { "if-none-match": etag } });
+  await judged("PATCH", "/models/documented", { body: { name: "Documented" } });
+  await judged("PATCH", "/models/documented", {
+    body: { name: "Documented" },
+    headers: { "if-match": etag },
+  });
+  await judged("PATCH", "/models/documented", { body: { name: "Again" }, headers: { "if-match": etag } });
+  await judged("POST", "/models/documented/validate", { body: { context: 4096 } });
+  const path = `/operations/${(await judged("POST", "/models/documented/install")).body.operation_id}`;
+  await until("it has failed", async () => (await judged("GET", path)).body.status === "failed");
+  await judged("POST", "/models/documented/update", { body: { force: true } });
+  const { items } = (await judged("GET", "/models/documented/installations")).body;
+  const place = `/models/documented/installations/${(items as readonly JsonObject[])[0]?.installation_id}`;
+  const tag = (await judged("GET", place)).headers.get("etag") ?? "";
+  await judged("GET", place, { headers: { "if-none-match": tag } });
+  await judged("PATCH", place, { body: { pinned: true }, headers: { "if-match": "*" } });
+  await judged("POST", "/models/documented/remove", { body: { dry_run: true } });
+  await judged("DELETE", place, { headers: { "if-match": tag } });
+  await judged("DELETE", "/models/documented", { headers: { "if-match": etag } });
+  await judged("GET", "/models/none");
+  await judged("DELETE", "/models/documented/installations/none", { headers: { "if-match": "*" } });
+});
+
 test("the stream of lists is refused as the document says", async () => {
   await judged("GET", "/stream?topics=cats");
 });

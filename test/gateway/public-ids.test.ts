@@ -113,6 +113,7 @@ test(
     await blueprints();
     await schedules(held);
     await deployments();
+    await models();
     await browsers();
     await conventions(held);
     await system();
@@ -277,6 +278,28 @@ async function deployments(): Promise<void> {
   await say("GET", "/api/v1/deployments");
   await say("DELETE", deployment, { headers });
   await say("GET", `${deployment}/events/stream`);
+}
+
+async function models(): Promise<void> {
+  const body = { model_id: "public", source: { file: "/nowhere.gguf" } };
+  const headers = { "if-match": "*" };
+  await say("POST", "/api/v1/models", { body });
+  await say("GET", "/api/v1/models");
+  const model = "/api/v1/models/public";
+  await say("PATCH", model, { body: { name: "Public" }, headers });
+  const operation = (await say("POST", `${model}/install`)).headers.get("location") ?? "";
+  await until(
+    "its installation has failed",
+    async () => (await say("GET", operation)).body.status === "failed",
+  );
+  for (const verb of ["validate", "update", "remove"]) await say("POST", `${model}/${verb}`);
+  const { items } = (await say("GET", `${model}/installations`)).body;
+  const place = `${model}/installations/${(items as readonly JsonObject[])[0]?.installation_id}`;
+  await say("GET", place);
+  await say("PATCH", place, { body: { pinned: true }, headers });
+  await say("DELETE", place, { headers });
+  await say("GET", model);
+  await say("DELETE", model, { headers });
 }
 
 /** Bundles, definitions, and errors on purpose. */

@@ -313,7 +313,7 @@ test("models validate says what a model's file is, and what is wrong with one", 
   assert.equal(shown.code, 0, shown.err);
   assert.match(shown.out, /^.*tiny\.gguf: "tiny", llama, 24\.8 thousand parameters, F32, gguf 3, /);
   assert.match(shown.out, /context of 256 tokens; tokenizer llama, 259 tokens; with a chat template/);
-  assert.match(shown.out, /It needs about 6\d MiB with a context of 256 tokens: .*\nIt runs here/);
+  assert.match(shown.out, /It needs about 6\d(\.\d)? MB with a context of 256 tokens: .*\nIt runs here/);
   const large = json(await troupe("models", "validate", at("tiny.gguf"), "--context", "999999999", "--json"));
   assert.deepEqual([large.fit, large.parameters, large.warnings], ["too_large", 24_768, []]);
   const refused = async (...args: readonly string[]) => {

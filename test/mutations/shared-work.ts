@@ -188,8 +188,8 @@ export const sharedWorkMutations: readonly Mutation[] = (
     [
       "a model of another content is kept under its blueprint",
       "blueprints/local-assets.ts",
-      "model: { ...model, sha256 }",
-      "model",
+      "path, sha256, knownSha256: sha256, signal",
+      "path, sha256: model.sha256, knownSha256: sha256, signal",
       assets,
     ],
     [
@@ -201,8 +201,8 @@ export const sharedWorkMutations: readonly Mutation[] = (
     ],
     [
       "models of blueprints are swept away on other nodes",
-      "blueprints/models.ts",
-      "if (!owned.has(folder)) await",
+      "models/model-files.ts",
+      "if (!kept.has(folder)) await",
       "await",
       assets,
     ],

@@ -7,13 +7,13 @@ import { join } from "node:path";
 import { systemClock, systemRandomness } from "../../src/app/clock.ts";
 import { Blueprints, type WriteOperation } from "../../src/blueprints/blueprints.ts";
 import { Catalog } from "../../src/blueprints/catalog.ts";
-import { Models } from "../../src/blueprints/models.ts";
 import type { AdditionWrites } from "../../src/blueprints/records.ts";
 import { Resources } from "../../src/blueprints/resources.ts";
 import { SharedAssets } from "../../src/blueprints/shared-assets.ts";
 import { Bundles } from "../../src/bundles/bundles.ts";
 import { ProcessTrees } from "../../src/execution/process/process-trees.ts";
 import { SideCommands } from "../../src/execution/process/side-command.ts";
+import { ModelFiles } from "../../src/models/model-files.ts";
 import { isOpen } from "../../src/operations/operation-change.ts";
 import { alone } from "../../src/operations/ownership.ts";
 import type { Operation } from "../../src/operations/records.ts";
@@ -21,6 +21,7 @@ import { EventFeed } from "../../src/runs/feed.ts";
 import { sqlBlueprintRecords } from "../../src/store/sql/blueprints.ts";
 import { sqlBundleRecords } from "../../src/store/sql/bundles.ts";
 import { sqlGatewayRecords } from "../../src/store/sql/gateway.ts";
+import { sqlModelRecords } from "../../src/store/sql/models.ts";
 import { sqlOperationRecords } from "../../src/store/sql/operations.ts";
 import { type Files, writeFolder } from "./bundle-files.ts";
 import { newDatabase } from "./new-database.ts";
@@ -116,8 +117,15 @@ export async function testHome() {
           records: blueprintRecords,
           write,
           resources,
-          models: new Models(home),
-          sharedAssets: new SharedAssets({ home, shared: null, records: blueprintRecords, resources }),
+          models: new ModelFiles(home),
+          modelRecords: sqlModelRecords(database),
+          sharedAssets: new SharedAssets({
+            home,
+            shared: null,
+            records: blueprintRecords,
+            models: sqlModelRecords(database),
+            resources,
+          }),
           openConfiguration: async (configuration) => ({ json: JSON.stringify(configuration), secrets: [] }),
           freeBytes: async () => 1e12,
           // No reports of progress: nobody waits for them, so a process that died at one would go on.

@@ -6,7 +6,6 @@ import { dirname, join } from "node:path";
 import { systemClock, systemRandomness } from "../../src/app/clock.ts";
 import { Blueprints } from "../../src/blueprints/blueprints.ts";
 import { Catalog } from "../../src/blueprints/catalog.ts";
-import { Models } from "../../src/blueprints/models.ts";
 import { Resources } from "../../src/blueprints/resources.ts";
 import { SharedAssets } from "../../src/blueprints/shared-assets.ts";
 import type { Bundles } from "../../src/bundles/bundles.ts";
@@ -23,11 +22,13 @@ import {
 import type { LaunchSubject } from "../../src/launch/preparation/resolved-launch.ts";
 import { SharedRuns } from "../../src/launch/preparation/shared-runs.ts";
 import type { GatewayRecords } from "../../src/launch/records.ts";
+import { ModelFiles } from "../../src/models/model-files.ts";
 import type { Ownership } from "../../src/operations/ownership.ts";
 import type { EventFeed } from "../../src/runs/feed.ts";
 import type { ConfigurationSecrets } from "../../src/security/configuration.ts";
 import { sqlBlueprintRecords } from "../../src/store/sql/blueprints.ts";
 import type { Database } from "../../src/store/sql/database.ts";
+import { sqlModelRecords } from "../../src/store/sql/models.ts";
 import { sqlOperationRecords } from "../../src/store/sql/operations.ts";
 import { sqlPortRecords } from "../../src/store/sql/ports.ts";
 import { WebUiPorts } from "../../src/web/ports.ts";
@@ -82,7 +83,8 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
     services: [],
   };
   let aheadMs = 0;
-  const models = new Models(home);
+  const models = new ModelFiles(home);
+  const modelRecords = sqlModelRecords(database);
   // Its time leaps with each file that the test writes: what it read before is looked at again.
   const nowMs = () => clock.nowMs() + aheadMs;
   const changes = new FolderChanges({ home, bundleBytesMax: 1_000_000, nowMs });
@@ -95,7 +97,14 @@ export function openTestBlueprints(parts: TestBlueprintsParts) {
       write: (work) => records.write(work),
       resources,
       models,
-      sharedAssets: new SharedAssets({ home, shared: null, records: blueprintRecords, resources }),
+      modelRecords,
+      sharedAssets: new SharedAssets({
+        home,
+        shared: null,
+        records: blueprintRecords,
+        models: modelRecords,
+        resources,
+      }),
       openConfiguration: (configuration) =>
         secrets.decryptForWorker(JSON.stringify(secrets.encrypt(configuration)), {}),
       freeBytes: async () => Number.MAX_SAFE_INTEGER,

@@ -49,6 +49,7 @@ export const problemCodes = {
   ),
   session_not_found: kind(404, "No session or link has this id, or it has ended; list the sessions."),
   deployment_not_found: kind(404, "No deployment has this id, or it was removed; list the deployments."),
+  model_not_found: kind(404, "No model has this id, or it was removed; list the models."),
   schedule_not_found: kind(404, "No schedule has this id, or it was removed; list the schedules."),
   event_not_found: kind(404, "No event has this id, or it is older than a week; list the events."),
   node_not_found: kind(404, "No node has this id, or it was removed; list the nodes."),
@@ -107,6 +108,8 @@ export const problemCodes = {
     409,
     "No other node is ready to take the node's jobs, and stays; use force to remove it all the same.",
   ),
+  model_busy: kind(409, "The model is being changed; wait for the operation that the detail names."),
+  model_in_use: kind(409, "Something needs the model; the detail says what, and what to do."),
   node_busy: kind(409, "The node is being removed, or leaves; wait for the operation that the detail names."),
   precondition_failed: kind(
     412,

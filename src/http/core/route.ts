@@ -117,6 +117,8 @@ const pathParameters: Readonly<Record<string, { readonly schema: Schema; readonl
     session_id: idOf("session", "session_not_found"),
     schedule_id: idOf("schedule", "schedule_not_found"),
     deployment_id: idOf("deployment", "deployment_not_found"),
+    model_id: idOf("model", "model_not_found", { examples: ["qwen3-4b"] }),
+    installation_id: idOf("installation", "model_not_found"),
     event_id: idOf("event", "event_not_found"),
     token: { schema: Type.String("The end of the webhook's path."), notFound: "not_found" },
     node_id: idOf("node", "node_not_found"),

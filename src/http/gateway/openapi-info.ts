@@ -6,7 +6,7 @@ export const description = `The gateway in front of the Troupe runtime: upload a
 - Errors are \`application/problem+json\`; \`code\` is stable, \`detail\` says what to do next.
 - Unknown fields and parameters are refused.
 - POSTs that create or start something take an \`Idempotency-Key\`: the same key and body get the first answer again, for 24 hours.
-- Updates and deletions of jobs, schedules and deployments need \`If-Match\` with the ETag.
+- Updates and deletions of jobs, schedules, deployments and models need \`If-Match\` with the ETag.
 - Lists are pages: pass \`next_page_token\` back as \`page_token\`.
 - Starting a run executes the bundle's code. Cancelling does not reverse what it has done outside.`;
 
@@ -15,7 +15,8 @@ export const tags = [
   { name: "blueprints", description: "Packages of the catalog: what they take, need and own." },
   {
     name: "operations",
-    description: "Long-running work: additions and removals of blueprints.",
+    description:
+      "Long-running work: additions and removals of blueprints, installations of models, nodes that join and leave.",
   },
   { name: "jobs", description: "Durable definitions of work, made from bundles." },
   { name: "runs", description: "Executions of jobs: control, events, results, files." },
@@ -24,6 +25,7 @@ export const tags = [
     name: "deployments",
     description: "Instances of service graphs, which are kept running and replaced without an outage.",
   },
+  { name: "models", description: "Language models: where they come from, and where they are installed." },
   { name: "events", description: "What has happened, and the schedules that react to it." },
   { name: "services", description: "Long-lived processes that open runs offer, found by their names." },
   { name: "runtime", description: "The embedded runtime: what it does, and whether its machine is well." },

@@ -17,6 +17,8 @@ import * as jobs from "../resources/jobs.ts";
 import * as listStream from "../resources/list-stream.ts";
 import * as logs from "../resources/logs.ts";
 import * as metrics from "../resources/metrics.ts";
+import * as modelActions from "../resources/model-actions.ts";
+import * as models from "../resources/models.ts";
 import * as nodeChanges from "../resources/node-changes.ts";
 import * as nodeDrain from "../resources/node-drain.ts";
 import * as nodes from "../resources/nodes.ts";
@@ -47,6 +49,8 @@ const resources = [
   nodes,
   blueprints,
   blueprintActions,
+  models,
+  modelActions,
   operations,
   jobs,
   jobGrid,

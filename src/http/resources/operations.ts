@@ -41,7 +41,7 @@ export const OperationSchema = Type.Object(
   {
     operation_id: Type.String({ examples: ["op_01k9z1v7m3e8q2x4c6t8b0n5dh"] }),
     kind: Type.OneOf(operationKinds, "What it does."),
-    target: Type.String("The id of the blueprint, or of the node."),
+    target: Type.String("The id of the blueprint or of the node; of a model its id behind `model:`."),
     dry_run: Type.Boolean("Whether it changes nothing and only tells what it would do."),
     status: OperationStatus,
     progress: Type.Object({
@@ -52,7 +52,7 @@ export const OperationSchema = Type.Object(
     }),
     result: Type.Nullable(
       Type.JsonObject(
-        "What it has come to. Of an addition blueprint_id, version, fingerprint and size; of a removal removed, or preview after a dry run: {resources: [{kind, id, bytes, action}], jobs_affected, bytes_freed}. Of the kinds about nodes node_id and name. Null until it has completed.",
+        "What it has come to. Of an addition blueprint_id, version, fingerprint and size; of a removal removed, or preview after a dry run: {resources: [{kind, id, bytes, action}], jobs_affected, bytes_freed}. Of the kinds about nodes node_id and name. Of an installation or update of a model model_id, node_id, sha256 and size; of a removal as of a blueprint's, with used_by. Null until it has completed.",
         { blueprint_id: "document-digest" },
       ),
     ),
@@ -67,7 +67,7 @@ export const OperationSchema = Type.Object(
 const OperationPageSchema = pageOf(OperationSchema, "operations, newest first");
 
 const OperationsQuery = Type.Input({
-  target: Type.String("Only those about this blueprint, or this node."),
+  target: Type.String("Only those about this blueprint, this node, or this model (`model:` and its id)."),
   status: OperationStatus,
   ...pageQuery,
 });

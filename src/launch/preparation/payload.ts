@@ -15,9 +15,9 @@ import { forEachConcurrent } from "../../lib/async.ts";
 import { FileChanged, FileCopier } from "../../lib/copy-file.ts";
 import { foldersFrom } from "../../lib/files.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
+import { bytesText } from "../../lib/text.ts";
 import { PreparationFailed } from "./findings.ts";
 import type { UsedFolder } from "./local-folders.ts";
-import { bytesText } from "./requirements.ts";
 import type { FolderScan } from "./scan-folder.ts";
 
 /** The threads that wait for the disk are four, and serve others too. */

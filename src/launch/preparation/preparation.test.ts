@@ -167,7 +167,7 @@ test("the blueprint's resources are links to where they are now; one that is not
   ];
   await using ready = await makeLaunchPlace({
     resourceFolders,
-    blueprints: { assets, modelOwners: async () => [] },
+    blueprints: { assets, modelOwners: async () => [], installedModel: async () => null },
   });
   await using empty = await makeLaunchPlace({ resourceFolders });
   const declared = { manifest: { resources: [{ name: "index" }] } };
@@ -196,7 +196,7 @@ test("models are links to their files, whichever blueprint brought them; one who
   const modelOwners = async (modelId: string) => (modelId === "tiny" ? ["another", "reader"] : ["another"]);
   const files = new Map(["a", "b", "c"].map((sha256) => [sha256, `/models/${sha256}`]));
   await using place = await makeLaunchPlace({
-    blueprints: { assets, modelOwners },
+    blueprints: { assets, modelOwners, installedModel: async () => null },
     modelFile: async (_modelId, sha256) => files.get(sha256) ?? null,
   });
   const models = [{ model_id: "tiny", path: "worker/run.py" }];
@@ -214,7 +214,10 @@ test("models are links to their files, whichever blueprint brought them; one who
   files.delete("b");
   const { code, message } = await failure(place.preparation.prepare(aRun, subject, progress()));
   assert.equal(code, "preparation.requirement_unmet");
-  assert.match(message, /model "meta\/llama", which is not installed: add the blueprint reader again/);
+  assert.match(
+    message,
+    /model "meta\/llama", which is not installed: install it \(troupe models install meta\/llama\), add the blueprint reader again/,
+  );
   assert.deepEqual(await place.leftovers(), []);
 });
 

@@ -85,6 +85,8 @@ export class Preparation {
   readonly #parts: PreparationParts;
   readonly #folders: RunFolders;
   readonly #checks: LaunchChecks;
+  /** Places of models' content that preparations under way have found, by run. */
+  readonly #found = new Map<string, string[]>();
 
   constructor(parts: PreparationParts) {
     this.#parts = parts;
@@ -195,7 +197,16 @@ export class Preparation {
       await this.#folders.discard(run.runId);
       progress.signal.throwIfAborted();
       throw error;
+    } finally {
+      this.#found.delete(run.runId);
     }
+  }
+
+  /** The models' content that runs read here, or are about to: by its place one of the runs. */
+  async modelsRead(): Promise<ReadonlyMap<string, string>> {
+    const read = new Map(await this.#folders.modelsRead());
+    for (const [runId, places] of this.#found) for (const place of places) read.set(place, runId);
+    return read;
   }
 
   async #prepare(
@@ -210,7 +221,7 @@ export class Preparation {
     const resolved = await resolveLaunch(subject, this.#parts.secrets);
     const launch: CheckedLaunch = { subject, resolved, findings: new Findings(), signal: progress.signal };
     const used = await this.#checkNative(launch, run, progress);
-    const hasOwnPayload = await this.#makePayload({ root, payload }, launch, used, progress);
+    const hasOwnPayload = await this.#makePayload({ ...run, root, payload }, launch, used, progress);
     const own = hasOwnPayload ? join(root, "payload") : payload;
     const configuration = withRuntimePaths(resolved.configuration, used);
     await this.#checkStaged(launch, configuration, own, progress);
@@ -247,14 +258,14 @@ export class Preparation {
 
   /** Makes the run's own payload, if the package's is not enough. @returns whether it was made */
   async #makePayload(
-    { root, payload }: { readonly root: string; readonly payload: string },
+    { runId, root, payload }: { readonly runId: string; readonly root: string; readonly payload: string },
     { subject, resolved }: CheckedLaunch,
     used: readonly UsedFolder[],
     progress: PreparationProgress,
   ): Promise<boolean> {
     await this.#bringAssets(subject, progress);
     const resources = await this.#resourcesOf(subject);
-    const models = await this.#modelsOf(subject);
+    const models = await this.#modelsOf(runId, subject);
     const isNeeded =
       used.some(({ kind }) => kind === "native") ||
       resolved.webUi !== null ||
@@ -319,14 +330,17 @@ export class Preparation {
     return new Map([...folders].filter(([name]) => description.resources.some((one) => one.name === name)));
   }
 
-  async #modelsOf(subject: LaunchSubject): Promise<ReadonlyMap<string, string>> {
+  async #modelsOf(runId: string, subject: LaunchSubject): Promise<ReadonlyMap<string, string>> {
     const found = new Map<string, string>();
+    const places: string[] = [];
+    this.#found.set(runId, places);
     for (const modelId of modelIdsOf(subject.description)) {
       const file = await findModel(modelId, subject, this.#parts);
       if (file === null) {
         const { message } = modelMissing(modelId, subject);
         throw new PreparationFailed("preparation.requirement_unmet", message);
       }
+      places.push(file);
       found.set(modelName(modelId), file);
     }
     return found;

@@ -2,8 +2,8 @@
 //
 // - Every requirement that is not met is one sentence with what to do next.
 // - Messages tell nothing of the machine that the package does not require.
-// - Of several blueprints that have a model, the launch's own comes first; a package that declares what its file
-//   must be gets no other one.
+// - Of several blueprints that have a model, the launch's own comes first, and what was installed by itself last; a package that
+//   declares what its file must be gets no other one.
 // - No two models share a name in SVC_MODELS_DIR, and a name is one on every file system.
 
 import { constants } from "node:fs";
@@ -13,6 +13,7 @@ import { delimiter, join } from "node:path";
 import type { PackageDescription, Requirements } from "../../blueprints/package-description.ts";
 import type { BlueprintRecords } from "../../blueprints/records.ts";
 import { folderName } from "../../lib/paths.ts";
+import { bytesText } from "../../lib/text.ts";
 import type { Services } from "../../services/services.ts";
 import { type LaunchProblem, SERVICE_UNAVAILABLE } from "./findings.ts";
 import type { LaunchPackage } from "./resolved-launch.ts";
@@ -20,7 +21,7 @@ import type { LaunchPackage } from "./resolved-launch.ts";
 const NAME_CHARS_MAX = 200;
 
 /** What additions have made. */
-export type PreparedAssets = Pick<BlueprintRecords, "assets" | "modelOwners">;
+export type PreparedAssets = Pick<BlueprintRecords, "assets" | "modelOwners" | "installedModel">;
 
 export interface ModelPlaces {
   readonly blueprints: PreparedAssets;
@@ -154,7 +155,9 @@ async function unmetModels(subject: Subject, blueprints: PreparedAssets): Promis
   for (const modelId of modelIdsOf(description)) {
     // What an addition brings is there after it.
     if (fingerprint === null && brought.includes(modelId)) continue;
-    if ((await blueprints.modelOwners(modelId)).length === 0) found.push(modelMissing(modelId, subject));
+    const isBrought = (await blueprints.modelOwners(modelId)).length > 0;
+    if (!isBrought && (await blueprints.installedModel(modelId)) === null)
+      found.push(modelMissing(modelId, subject));
   }
   return found;
 }
@@ -162,7 +165,10 @@ async function unmetModels(subject: Subject, blueprints: PreparedAssets): Promis
 /** The problem of a model that is not installed. */
 export function modelMissing(modelId: string, subject: Pick<LaunchPackage, "blueprintId">): LaunchProblem {
   const clause = `The package needs the model "${modelId}", which is not installed`;
-  return unmet("model_missing", `${clause}: ${addition(subject)}, or one that brings the model along.`);
+  return unmet(
+    "model_missing",
+    `${clause}: install it (troupe models install ${modelId}), ${addition(subject)}, or add one that brings the model along.`,
+  );
 }
 
 async function unmetResources(subject: Subject, blueprints: PreparedAssets): Promise<LaunchProblem[]> {
@@ -220,7 +226,9 @@ export async function findModel(
     const file = await modelFile(modelId, sha256);
     if (file !== null) return file;
   }
-  return null;
+  const sha256 = await blueprints.installedModel(modelId);
+  if (sha256 === null || (wanted !== null && sha256 !== wanted)) return null;
+  return modelFile(modelId, sha256);
 }
 
 /**
@@ -232,13 +240,4 @@ export function modelName(modelId: string): string {
     .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
     .replace(/^\./, "%2E");
   return name.length <= NAME_CHARS_MAX ? name : folderName(modelId);
-}
-
-/** A size for people: "1.2 GB". */
-export function bytesText(bytes: number): string {
-  const units = ["bytes", "kB", "MB", "GB", "TB"];
-  let size = bytes;
-  let unit = 0;
-  for (; size >= 1_000 && unit < units.length - 1; unit++) size /= 1_000;
-  return `${unit === 0 || size >= 100 ? Math.round(size) : size.toFixed(1)} ${units[unit]}`;
 }

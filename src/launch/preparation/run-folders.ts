@@ -4,13 +4,13 @@
 //   program has left of either is removed by the next preparation of the run, or once the run is known to have ended.
 // - It is there for as long as a command of the run may read it, and gone soon after the run has ended.
 
-import { mkdir, opendir, rename } from "node:fs/promises";
+import { mkdir, opendir, readlink, rename } from "node:fs/promises";
 import { basename, dirname, join, relative } from "node:path";
 import { eventType } from "../../engine/event.ts";
 import { terminalEventTypes } from "../../engine/event-types.ts";
 import type { EngineLog } from "../../engine/ports.ts";
 import { preparedFolders } from "../../execution/runner/paths.ts";
-import { syncFolder, syncTree } from "../../lib/files.ts";
+import { namesIn, syncFolder, syncTree } from "../../lib/files.ts";
 import { OpenFolder, SymlinkInPath } from "../../lib/open-folder.ts";
 import { removeTree } from "../../lib/remove-tree.ts";
 import type { OpenRun } from "../records.ts";
@@ -85,6 +85,19 @@ export class RunFolders {
         "what was prepared for a run could not be removed; the next start tries again",
       );
     }
+  }
+
+  /** The models' content that runs read: by its place one of the runs. */
+  async modelsRead(): Promise<ReadonlyMap<string, string>> {
+    const read = new Map<string, string>();
+    for (const runId of this.#kept.keys()) {
+      const { models } = preparedFolders(this.#parts.home, runId);
+      for (const name of await namesIn(models)) {
+        const place = await readlink(join(models, name)).catch(() => null);
+        if (place !== null) read.set(place, runId);
+      }
+    }
+    return read;
   }
 
   /** Removes what was prepared for a run; nothing happens when there is nothing. */

@@ -24,7 +24,6 @@ import { anyString, fc } from "../../../test/support/fast-check.ts";
 import { peersWith, startNode } from "../../../test/support/nodes.ts";
 import { until } from "../../../test/support/until.ts";
 import { type systemClock, systemRandomness } from "../../app/clock.ts";
-import { Models } from "../../blueprints/models.ts";
 import type { BlueprintAsset } from "../../blueprints/records.ts";
 import { Resources } from "../../blueprints/resources.ts";
 import { SharedAssets } from "../../blueprints/shared-assets.ts";
@@ -35,6 +34,7 @@ import type { NodeRecord, NodeStatus } from "../../cluster/nodes.ts";
 import { preparedFolders } from "../../execution/runner/paths.ts";
 import { SharedRuns } from "../../launch/preparation/shared-runs.ts";
 import { folderName } from "../../lib/paths.ts";
+import { ModelFiles } from "../../models/model-files.ts";
 import { FileBlobs } from "../blobs.ts";
 import { FetchedBlobs } from "./fetched-blobs.ts";
 import { FetchedFolders } from "./fetched-folders.ts";
@@ -416,7 +416,8 @@ describe("folders that another node has", () => {
         allPrepared: async () => [{ blueprintId: "bp" } as never],
         openRunsOf: async () => 0,
       };
-      return { resources, shared: new SharedAssets({ home, shared: folders, records, resources }) };
+      const models = { allInstallations: async () => [] };
+      return { resources, shared: new SharedAssets({ home, shared: folders, records, models, resources }) };
     }
     /** Each is a second younger than the one before. */
     let madeAt = 0;
@@ -452,7 +453,7 @@ describe("folders that another node has", () => {
       const path = join("models", folderName("org/Model"), sha256);
       await writeFiles(a.home, { [path]: "others" });
       const { shared } = assetsOn(b);
-      const models = new Models(b.home);
+      const models = new ModelFiles(b.home);
       await assert.rejects(shared.ensureModel("org/Model", sha256), unavailable);
       assert.equal(await models.file("org/Model", sha256), null);
       await writeFiles(c.home, { [path]: weights });

@@ -81,6 +81,18 @@ const modelFile = query(
   () => true,
 );
 
+/** The content that is installed by itself. */
+const installed = query(
+  (db, modelId: string) =>
+    db
+      .selectFrom("model_installations")
+      .select("sha256")
+      .where("model_id", "=", modelId)
+      .where("sha256", "is not", null)
+      .orderBy("node_id"),
+  (row) => row.sha256,
+);
+
 /** Jobs that are not deleted, and their runs that have not ended. */
 const use = query(
   (db, blueprintId: string) =>
@@ -100,6 +112,7 @@ function readsOn(on: Session) {
     prepared: (blueprintId) => byId.first(on, blueprintId),
     assets: (blueprintId) => assets.all(on, blueprintId),
     modelOwners: (modelId) => modelOwners.all(on, modelId),
+    installedModel: (modelId) => installed.first(on, modelId),
     openRunsOf: async (blueprintId) => (await use.first(on, blueprintId))?.openRuns ?? 0,
   } satisfies Partial<BlueprintRecords>;
 }
@@ -110,7 +123,8 @@ export function sqlBlueprintRecords(database: Database): BlueprintRecords {
     allPrepared: () => all.all(database),
     allAssets: () => allAssets.all(database),
     hasModelFile: async (modelId, recipe, exceptBlueprintId) =>
-      (await modelFile.first(database, modelId, recipe, exceptBlueprintId)) ?? false,
+      (await modelFile.first(database, modelId, recipe, exceptBlueprintId)) ??
+      (await installed.all(database, modelId)).includes(recipe),
     isPackageUsed: (fingerprint, exceptBlueprintId) =>
       isSnapshotNamed(database, fingerprint, null, exceptBlueprintId),
     jobsOf: async (blueprintId) => (await use.first(database, blueprintId))?.jobs ?? 0,

@@ -11,6 +11,7 @@ import type { Database } from "./database.ts";
 import { definitionReads, definitionWrites } from "./definitions.ts";
 import { deploymentReads, deploymentWrites } from "./deployments.ts";
 import { idempotencyReads, idempotencyWrites } from "./idempotency.ts";
+import { modelWrites } from "./models.ts";
 import { nodeWrites } from "./node-writes.ts";
 import { operationWrites } from "./operations.ts";
 import { portWrites } from "./ports.ts";
@@ -67,6 +68,7 @@ function writesIn(
   return {
     operations: operationWrites(db),
     blueprints: blueprintWrites(db),
+    models: modelWrites(db),
     ports: portWrites(db, node),
     nodes: nodeWrites(db),
     schedules: scheduleWrites(db, (scheduleId) => written.schedules.add(scheduleId)),

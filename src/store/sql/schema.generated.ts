@@ -250,6 +250,36 @@ export interface Schema {
     message_json: string;
     checksum: number | null;
   };
+  model_installations: {
+    installation_id: string;
+    model_id: string;
+    node_id: string;
+    state: string;
+    operation_id: string;
+    sha256: string | null;
+    bytes: number;
+    pinned: number;
+    error_json: string | null;
+    revision: number;
+    created_at: number;
+    updated_at: number;
+  };
+  models: {
+    model_id: string;
+    name: string;
+    family: string | null;
+    source_json: string;
+    sha256: string | null;
+    license: string | null;
+    parameters: number | null;
+    quantisation: string | null;
+    context: number | null;
+    requirements_json: string | null;
+    content_json: string | null;
+    revision: number;
+    created_at: number;
+    updated_at: number;
+  };
   operation_events: {
     operation_id: string;
     seq: number;

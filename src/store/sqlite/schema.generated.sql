@@ -437,6 +437,37 @@ CREATE INDEX runs_rerun ON runs (rerun_of, run_id) WHERE rerun_of IS NOT NULL;
 CREATE INDEX runs_trigger ON runs (trigger_kind, run_id) WHERE trigger_kind <> 'api';
 CREATE INDEX runs_ends ON runs (status, finished_at) WHERE terminal = 1;
 CREATE INDEX agents_failed ON agents (job_id, agent_index) WHERE status = 'failed';
+CREATE TABLE models (
+  model_id          TEXT PRIMARY KEY,
+  name              TEXT NOT NULL,
+  family            TEXT,
+  source_json       TEXT NOT NULL,
+  sha256            TEXT,
+  license           TEXT,
+  parameters        INTEGER,
+  quantisation      TEXT,
+  context           INTEGER,
+  requirements_json TEXT,
+  content_json      TEXT,
+  revision          INTEGER NOT NULL,
+  created_at        INTEGER NOT NULL,
+  updated_at        INTEGER NOT NULL
+);
+CREATE TABLE model_installations (
+  installation_id TEXT PRIMARY KEY,
+  model_id        TEXT NOT NULL,
+  node_id         TEXT NOT NULL,
+  state           TEXT NOT NULL,
+  operation_id    TEXT NOT NULL,
+  sha256          TEXT,
+  bytes           INTEGER NOT NULL,
+  pinned          INTEGER NOT NULL,
+  error_json      TEXT,
+  revision        INTEGER NOT NULL,
+  created_at      INTEGER NOT NULL,
+  updated_at      INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX model_installations_place ON model_installations (model_id, node_id);
 INSERT INTO schema_migrations VALUES ('0001-initial.sql');
 INSERT INTO schema_migrations VALUES ('0002-gateway.sql');
 INSERT INTO schema_migrations VALUES ('0003-evidence.sql');
@@ -465,5 +496,6 @@ INSERT INTO schema_migrations VALUES ('0024-data-schemas.sql');
 INSERT INTO schema_migrations VALUES ('0025-changed-letters.sql');
 INSERT INTO schema_migrations VALUES ('0026-run-ends.sql');
 INSERT INTO schema_migrations VALUES ('0027-failed-agents.sql');
+INSERT INTO schema_migrations VALUES ('0028-models.sql');
 INSERT INTO commit_count VALUES (1, 0);
 INSERT INTO schema_admits VALUES (1, '0017-schema-admits.sql', '0.1.0');
