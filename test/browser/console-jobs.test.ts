@@ -2,13 +2,13 @@
 
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
-import { after, before, describe, test } from "node:test";
+import { after, afterEach, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { jobIs } from "../support/blueprint-catalog.ts";
 import { type TestCatalog, testCatalog } from "../support/blueprint-operations.ts";
-import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
+import { assertAccessible, closeTabs, launchChromium, noChromium, openTab } from "../support/chromium.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { call, createJob, ended, startRun } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
@@ -16,12 +16,6 @@ import { startGatewayHere } from "../support/in-process.ts";
 import { sized } from "../support/long.ts";
 import type { Program } from "../support/program.ts";
 import { until } from "../support/until.ts";
-
-const views = {
-  light: { colorScheme: "light", viewport: { width: 1280, height: 900 } },
-  dark: { colorScheme: "dark", viewport: { width: 1280, height: 900 } },
-  narrow: { colorScheme: "light", viewport: { width: 360, height: 780 } },
-} as const;
 
 let program: Program;
 let browser: Browser;
@@ -35,6 +29,7 @@ if (noChromium === false) {
     const env = { SVC_BLUEPRINT_CATALOG: `${examples}:${catalog.folder}` };
     [program, browser, gates] = await Promise.all([startGatewayHere({ env }), launchChromium(), makeGates()]);
   });
+  afterEach(() => closeTabs(browser));
   after(async () => {
     await browser?.close();
     await program?.stop();
@@ -51,24 +46,11 @@ async function namedJob(name: string, manifest: Parameters<typeof createJob>[1])
 
 /** Opens the console and goes from a list to one of its rows. */
 async function opened(list: "Jobs" | "Blueprints", name: string) {
-  const watched = await openPage(browser, `${program.url}/console`);
+  const watched = await openTab(browser, `${program.url}/console`);
   await watched.page.getByRole("link", { name: list, exact: true }).click();
   await watched.page.getByRole("link", { name, exact: true }).click();
   await watched.page.getByRole("heading", { level: 1, name, exact: true }).waitFor();
   return watched;
-}
-
-/** As it is now: nothing wrong for axe, nor too wide, in light, in dark and on a phone. */
-async function assertAccessible(page: Page): Promise<void> {
-  for (const [name, { viewport, colorScheme }] of Object.entries(views)) {
-    await page.setViewportSize(viewport);
-    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-    assert.deepEqual(await accessibilityProblems(page), [], name);
-    const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-    assert.ok(Number(overflow) <= 0, `${name} is ${overflow} px too wide`);
-  }
-  await page.setViewportSize(views.light.viewport);
-  await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
 }
 
 describe("the console's pages of jobs and blueprints", { skip: noChromium }, () => {
@@ -116,7 +98,6 @@ describe("the console's pages of jobs and blueprints", { skip: noChromium }, () 
       .click();
     await page.waitForURL((url) => url.pathname.endsWith(`/runs/${first}`));
     assert.deepEqual(complaints, []);
-    await page.context().close();
   });
 
   test("a thousand agents by many runs have few rows in the page, which come as one scrolls", async () => {
@@ -134,7 +115,6 @@ describe("the console's pages of jobs and blueprints", { skip: noChromium }, () 
     assert.equal(await table.getByRole("table").getAttribute("aria-rowcount"), "1001");
     assert.ok((await table.getByRole("row").count()) < 100);
     assert.deepEqual(complaints, []);
-    await page.context().close();
   });
 
   test("a job's configuration is changed on the revision that was read; what another one changed is shown, and nothing typed is lost", async () => {
@@ -188,7 +168,6 @@ describe("the console's pages of jobs and blueprints", { skip: noChromium }, () 
     const job = await call(program, "GET", `/jobs/${jobId}`);
     assert.deepEqual([job.resolved_configuration, job.name, job.revision], [merged, "Theirs", 4]);
     assert.deepEqual(complaints, []);
-    await page.context().close();
   });
   test("an addition of a blueprint is followed step by step, fails with its reason, and a removal shows first what goes", async () => {
     const gate = gates.pipe("prepare");
@@ -236,6 +215,5 @@ describe("the console's pages of jobs and blueprints", { skip: noChromium }, () 
     const { state, owns } = await call(program, "GET", "/blueprints/searchable");
     assert.deepEqual([state, (owns as readonly JsonObject[]).map(({ id }) => id)], ["available", ["index"]]);
     assert.deepEqual(complaints, []);
-    await page.context().close();
   });
 });

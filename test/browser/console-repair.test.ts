@@ -3,9 +3,9 @@
 import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { after, afterEach, before, describe, test } from "node:test";
-import type { Browser, Page, Route } from "playwright-core";
+import type { Browser, Route } from "playwright-core";
 import type { JsonObject } from "../../src/engine/json.ts";
-import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
+import { assertAccessible, closeTabs, launchChromium, noChromium, openTab } from "../support/chromium.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import { call, createJob, ended, happens, startRun, walk } from "../support/gateway-api.ts";
 import { executor, graph, module, router, sensor } from "../support/graphs.ts";
@@ -20,8 +20,7 @@ if (noChromium === false) {
   before(async () => {
     [program, browser, gates] = await Promise.all([startGatewayHere(), launchChromium(), makeGates()]);
   });
-  // Pages that a failed test leaves open would go on asking.
-  afterEach(() => Promise.all(browser.contexts().map((context) => context.close())));
+  afterEach(() => closeTabs(browser));
   after(async () => {
     await browser?.close();
     await program?.stop();
@@ -37,28 +36,11 @@ async function namedJob(name: string, manifest: JsonObject, files?: Parameters<t
 
 /** Opens the list of a job's runs, and clicks through to a view of the run. */
 async function openRun(jobId: string, name: string, view?: string) {
-  const opened = await openPage(browser, `${program.url}/console/runs?job=${jobId}`);
+  const opened = await openTab(browser, `${program.url}/console/runs?job=${jobId}`);
   await opened.page.getByRole("link", { name, exact: true }).first().click();
   const views = opened.page.getByRole("navigation", { name: "Views of the run" });
   if (view !== undefined) await views.getByRole("link", { name: view, exact: true }).click();
   return opened;
-}
-
-/** What is open now is accessible and fits, in light, in dark and on a phone. */
-async function assertAccessible(page: Page): Promise<void> {
-  const wide = page.viewportSize() ?? { width: 1280, height: 900 };
-  for (const { colorScheme, width } of [
-    { colorScheme: "light", width: wide.width },
-    { colorScheme: "dark", width: wide.width },
-    { colorScheme: "light", width: 360 },
-  ] as const) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize({ ...wide, width });
-    assert.deepEqual(await accessibilityProblems(page), [], `${colorScheme}, ${width} px`);
-    const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-    assert.ok(Number(overflow) <= 0, `${overflow} px too wide at ${width} px`);
-  }
-  await page.setViewportSize(wide);
 }
 
 /** A run whose worker gives up what does not say `ok`, and which a sensor holds open. @returns its job and run */
@@ -153,7 +135,7 @@ describe("dead letters in the console", { skip: noChromium }, () => {
 
   test("say which of many could not be sent again, and why", async () => {
     const { runId } = await particular("Over", 2);
-    const { page, complaints } = await openPage(browser, `${program.url}/console`);
+    const { page, complaints } = await openTab(browser, `${program.url}/console`);
     await page.getByRole("link", { name: "Dead letters", exact: true }).first().click();
     await page.getByLabel("Reason").selectOption("processing_failed");
     await page
@@ -240,7 +222,7 @@ describe("the list of runs", { skip: noChromium }, () => {
     const gate = gates.pipe("bulk");
     const jobId = await namedJob("Bulk", graph("bulk", [executor("held", `cat ${gate}`)]));
     const ids = [await startRun(program, jobId), await startRun(program, jobId)];
-    const { page, complaints } = await openPage(browser, `${program.url}/console/runs?job=${jobId}`);
+    const { page, complaints } = await openTab(browser, `${program.url}/console/runs?job=${jobId}`);
     const dialog = page.getByRole("dialog");
     const stated = (state: string) => page.locator("tbody").getByText(state, { exact: true });
     await stated("Running").nth(1).waitFor();
@@ -283,7 +265,7 @@ describe("the list of runs", { skip: noChromium }, () => {
   });
 
   test("keeps filters under a name, as a link, and forgets them", async () => {
-    const { page, complaints } = await openPage(browser, `${program.url}/console`);
+    const { page, complaints } = await openTab(browser, `${program.url}/console`);
     await page.getByRole("link", { name: "Runs", exact: true }).first().click();
     const saved = page.getByRole("navigation", { name: "Saved filters" });
     await page.getByLabel("Status").selectOption("failed");

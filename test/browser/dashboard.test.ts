@@ -2,11 +2,18 @@
 
 import assert from "node:assert/strict";
 import { readFile, rm } from "node:fs/promises";
-import { after, before, describe, test } from "node:test";
+import { after, afterEach, before, describe, test } from "node:test";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import type { JsonObject } from "../../src/engine/json.ts";
 import { zipOf } from "../support/bundle-files.ts";
-import { accessibilityProblems, launchChromium, noChromium, openPage } from "../support/chromium.ts";
+import {
+  accessibilityProblems,
+  closeTabs,
+  launchChromium,
+  noChromium,
+  openPage,
+  openTab,
+} from "../support/chromium.ts";
 import { type Gates, makeGates } from "../support/gates.ts";
 import {
   ask,
@@ -38,6 +45,7 @@ if (noChromium === false) {
       makeGates(),
     ]);
   });
+  afterEach(() => closeTabs(browser));
   after(async () => {
     await browser?.close();
     await program?.stop();
@@ -125,7 +133,7 @@ describe("the dashboard", { skip: noChromium }, () => {
     const pages = await Promise.all([
       openPage(browser, url, { reducedMotion: "no-preference" }),
       ...sized([], [openPage(browser, url, { colorScheme: "dark" })]),
-      openPage(browser, gatewayPage(program, runId)),
+      openTab(browser, gatewayPage(program, runId)),
     ]);
     for (const { page } of pages) {
       await seeStatus(page, "Running");
@@ -170,7 +178,7 @@ describe("the dashboard", { skip: noChromium }, () => {
       );
       for (const one of requested) assert.ok(one.startsWith("http://127.0.0.1:") || one === "data:,", one);
     }
-    await Promise.all(pages.map(({ page }) => page.context().close()));
+    await Promise.all(pages.map(({ page }) => page.close()));
   });
 
   test("tells why a run failed, and shows hostile names and messages as the text that they are", async () => {
@@ -183,7 +191,7 @@ describe("the dashboard", { skip: noChromium }, () => {
       }),
     );
     const { run } = await ended(program, await startRun(program, jobId));
-    const { page, complaints } = await openPage(browser, gatewayPage(program, String(run.run_id)));
+    const { page, complaints } = await openTab(browser, gatewayPage(program, String(run.run_id)));
     await seeStatus(page, "Failed");
     const failure = page.getByRole("region", { name: "What went wrong" });
     for (const part of ["executor.exit_nonzero", hostile, "Exit code\n3", "What to do:", "it's broken"]) {
@@ -203,7 +211,6 @@ describe("the dashboard", { skip: noChromium }, () => {
     assert.equal(await page.evaluate("window.hacked"), undefined);
     assert.equal(await page.locator("main img, main b").count(), 0);
     assert.deepEqual(complaints, []);
-    await page.context().close();
   });
 
   test("of thousands of events keeps 500 in the document, stands still for who scrolls back, and filters", async () => {
@@ -217,7 +224,7 @@ describe("the dashboard", { skip: noChromium }, () => {
         ),
       ]),
     );
-    const { page } = await openPage(browser, url);
+    const { page } = await openTab(browser, url);
     await page.locator("#feed li", { hasText: /line 6000$/ }).waitFor();
     const rows = page.locator("#feed > li");
     assert.equal(await rows.count(), 500);
@@ -242,14 +249,13 @@ describe("the dashboard", { skip: noChromium }, () => {
     await page.getByRole("searchbox", { name: "Contains" }).fill("LINE 4321");
     await page.locator("#feed > li:only-child", { hasText: "line 4321" }).waitFor();
     // What a page no longer keeps, the history has.
-    const { page: other } = await openPage(browser, gatewayPage(program, runId));
+    const { page: other } = await openTab(browser, gatewayPage(program, runId));
     await other.locator("#feed li", { hasText: "The run completed" }).waitFor();
     await other.getByRole("searchbox", { name: "Contains" }).fill("EARLY 12");
     await other.locator("#feed-empty", { hasText: "No event passes" }).waitFor();
     await other.getByRole("button", { name: "Search all older events" }).click();
     await other.locator("#search-text", { hasText: "11 matches; all events are searched" }).waitFor();
     assert.equal(await other.locator("#feed > li").count(), 11);
-    for (const one of [page, other]) await one.context().close();
   });
 
   test("is walked by keyboard, says how a person answers, and has no violation that axe finds, light and dark, wide and narrow", async () => {
@@ -345,7 +351,7 @@ describe("the dashboard", { skip: noChromium }, () => {
     ];
     const jobId = await createJob(program, graph("far", [...steps, ...crowd], ways));
     const runId = await startRun(program, jobId);
-    const { page, complaints } = await openPage(browser, gatewayPage(program, runId));
+    const { page, complaints } = await openTab(browser, gatewayPage(program, runId));
     const sizes = async () =>
       (await page.evaluate(`(() => {
         const frame = document.querySelector("#graph").getBoundingClientRect();
@@ -371,7 +377,6 @@ describe("the dashboard", { skip: noChromium }, () => {
     assert.ok(fills.cancelled !== undefined && fills.failed !== undefined);
     assert.notEqual(fills.cancelled, fills.failed);
     assert.deepEqual(complaints, []);
-    await page.context().close();
   });
 
   test("draws a graph of 500 agents in a few boxes, and lists those of most interest", async () => {
@@ -379,13 +384,12 @@ describe("the dashboard", { skip: noChromium }, () => {
     const edges = workers.map(({ node_id }) => ["in", String(node_id)] as const);
     const jobId = await createJob(program, graph("many", [router("in"), ...workers], edges));
     const { run } = await ended(program, await startRun(program, jobId));
-    const { page } = await openPage(browser, gatewayPage(program, String(run.run_id)));
+    const { page } = await openTab(browser, gatewayPage(program, String(run.run_id)));
     await seeStatus(page, "Completed");
     await page.locator(".box.many", { hasText: "w… × 500" }).waitFor();
     assert.equal(await page.locator(".box").count(), 2);
     await page.getByRole("button", { name: "List" }).click();
     assert.equal(await page.locator("#list tbody tr").count(), 200);
-    await page.context().close();
   });
 });
 
@@ -410,7 +414,7 @@ test("a person answers on the gateway's page: with a decision of those allowed, 
     ),
   );
   const runId = await startRun(program, jobId);
-  const { page, complaints } = await openPage(browser, gatewayPage(program, runId));
+  const { page, complaints } = await openTab(browser, gatewayPage(program, runId));
   const question = (prompt: string) => page.locator("#people-list > li", { hasText: prompt });
   await question("Ship it?").getByRole("button", { name: "no" }).waitFor();
   assert.deepEqual(await accessibilityProblems(page), []);
@@ -430,7 +434,6 @@ test("a person answers on the gateway's page: with a decision of those allowed, 
     ["ship", "no", "not on a Friday"],
   ]);
   assert.deepEqual(complaints, []);
-  await page.context().close();
 });
 
 test("with a token, the holder of a run's key keeps its page and its files when the run has ended, and reads nothing else", {
@@ -498,7 +501,7 @@ test("pages go on by themselves after the program was killed and started again: 
     graph("killed", [executor("early", "echo one"), executor("held", `cat ${gate}`)], [["early", "held"]]),
   );
   await happens(first, runId, ({ type, agent_id }) => type === "sandbox_job_started" && agent_id === "held");
-  const pages = await Promise.all([url, gatewayPage(first, runId)].map((one) => openPage(browser, one)));
+  const pages = await Promise.all([url, gatewayPage(first, runId)].map((one) => openTab(browser, one)));
   for (const { page } of pages) await page.locator("#connection", { hasText: /^Live$/ }).waitFor();
   await first.kill();
   for (const { page } of pages) await page.locator("#connection", { hasText: "Reconnecting" }).waitFor();
@@ -527,7 +530,6 @@ test("pages go on by themselves after the program was killed and started again: 
         types,
         events.map(({ type }) => type),
       );
-      await page.context().close();
     }
     assert.equal((await call(second, "GET", `/runs/${runId}`)).status, "completed");
   } finally {
