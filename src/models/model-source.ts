@@ -52,17 +52,17 @@ export function sourceProblems(source: JsonObject, at: string): readonly DomainE
   const wrong = (path: string, message: string) => [{ path: at + path, code: "invalid_value", message }];
   const kinds = sourceKinds.filter((one) => Object.hasOwn(source, one));
   const [kind] = kinds;
-  if (kind === undefined || kinds.length > 1) return wrong("", `has one of ${sourceKinds.join(", ")}`);
+  if (kind === undefined || kinds.length > 1) return wrong("", `must have one of ${sourceKinds.join(", ")}`);
   const server = ofServers[kind];
   const { [kind]: own, ...others } = source;
   if (server !== undefined && !isObject(own))
-    return wrong(`/${kind}`, "is an object with base_url and model");
+    return wrong(`/${kind}`, "must be an object with base_url and model");
   const found = [
     ...membersOf(others, members[kind]).map(({ path, message }) => wrong(path, message)),
     ...(server === undefined ? [] : membersOf(own as JsonObject, server)).map(({ path, message }) =>
       wrong(`/${kind}${path}`, message),
     ),
-    ...(server === undefined && !isText(own) ? [wrong(`/${kind}`, "is a text")] : []),
+    ...(server === undefined && !isText(own) ? [wrong(`/${kind}`, "must be a text")] : []),
   ].flat();
   if (found.length > 0) return found;
   return valueProblems(sourceOf(source)).flatMap(({ path, message }) => wrong(path, message));
@@ -83,7 +83,7 @@ function membersOf(given: JsonObject, known: Readonly<Record<string, boolean>>):
   return [
     ...unknown.map((name) => ({ path: `/${name}`, message: "is no member of this kind of source" })),
     ...missing.map((name) => ({ path: `/${name}`, message: "is missing" })),
-    ...noTexts.map((name) => ({ path: `/${name}`, message: "is a text" })),
+    ...noTexts.map((name) => ({ path: `/${name}`, message: "must be a text" })),
   ];
 }
 
@@ -93,11 +93,13 @@ function valueProblems(source: ModelSource): readonly Mistake[] {
     case "folder":
       return isAbsolute(source.path)
         ? []
-        : [{ path: `/${source.kind}`, message: "is an absolute path on the machine of the gateway" }];
+        : [{ path: `/${source.kind}`, message: "must be an absolute path on the machine of the gateway" }];
     case "payload": {
       const path = posix.normalize(source.path);
       const isInside = !isAbsolute(path) && path !== ".." && !path.startsWith("../");
-      return isInside ? [] : [{ path: "/payload", message: "is a path inside the blueprint's payloads/" }];
+      return isInside
+        ? []
+        : [{ path: "/payload", message: "must be a path inside the blueprint's payloads/" }];
     }
     case "url":
       return [
@@ -106,12 +108,12 @@ function valueProblems(source: ModelSource): readonly Mistake[] {
           : [
               {
                 path: "/url",
-                message: "is an https address without user and password, or http of this machine",
+                message: "must be an https address without user and password, or http of this machine",
               },
             ]),
         ...(SHA256.test(source.sha256)
           ? []
-          : [{ path: "/sha256", message: "is 64 hexadecimal digits, in lower case" }]),
+          : [{ path: "/sha256", message: "must be 64 hexadecimal digits, in lower case" }]),
       ];
     case "ollama":
     case "openai": {
@@ -123,7 +125,7 @@ function valueProblems(source: ModelSource): readonly Mistake[] {
         : [
             {
               path: `/${source.kind}/base_url`,
-              message: "is an http or https address without user and password",
+              message: "must be an http or https address without user and password",
             },
           ];
     }

@@ -137,7 +137,7 @@ export class Models {
     refuse(sourceProblems(given.source, "/source"));
     const modelId = given.modelId ?? nameOf(sourceOf(given.source));
     if (!ID_PATTERN.test(modelId))
-      refuse([wrong("/model_id", "has 1 to 200 characters, without control characters")]);
+      refuse([wrong("/model_id", "must have 1 to 200 characters, without control characters")]);
     const source = await this.#sealed(given.source, {});
     const nowMs = clock.nowMs();
     const model: ModelRegistration = {

@@ -57,9 +57,10 @@ async function validateContent(
     return { ...nothing, valid: false, verdict: error.message };
   }
   const { details, need, fit } = found;
+  const [title = "", ...sentences] = inWords(found, memory);
   return {
     valid: fit !== "too_large",
-    verdict: inWords(found, memory).join(" "),
+    verdict: [`${title}.`, ...sentences].join(" "),
     format: details.format,
     architecture: details.architecture,
     parameters: details.parameters,

@@ -1,4 +1,4 @@
-// The console's pages of jobs and blueprints in a real browser, of real runs of the real program.
+// The console's pages of jobs, blueprints and models in a real browser, of real runs of the real program.
 
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
@@ -14,6 +14,7 @@ import { call, createJob, ended, startRun } from "../support/gateway-api.ts";
 import { executor, graph, router } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
 import { sized } from "../support/long.ts";
+import { ggufFile, tinyLlama, tinyTensors } from "../support/model-files.ts";
 import type { Program } from "../support/program.ts";
 import { until } from "../support/until.ts";
 
@@ -53,7 +54,7 @@ async function opened(list: "Jobs" | "Blueprints", name: string) {
   return watched;
 }
 
-describe("the console's pages of jobs and blueprints", { skip: noChromium }, () => {
+describe("the console's pages of jobs, blueprints and models", { skip: noChromium }, () => {
   test("a job's grid tells what agents were in its runs, live, leads to them, and walks by keys", async () => {
     const gate = gates.pipe("grid");
     const jobId = await namedJob(
@@ -214,6 +215,39 @@ describe("the console's pages of jobs and blueprints", { skip: noChromium }, () 
     await page.getByRole("region", { name: "The latest removal" }).getByText("Completed").waitFor();
     const { state, owns } = await call(program, "GET", "/blueprints/searchable");
     assert.deepEqual([state, (owns as readonly JsonObject[]).map(({ id }) => id)], ["available", ["index"]]);
+    assert.deepEqual(complaints, []);
+  });
+
+  test("a model is registered, installed, looked at, and removed once it is told what goes", async () => {
+    const file = `${gates.folder}/tiny.gguf`;
+    await writeFile(file, ggufFile(tinyLlama, tinyTensors));
+    const { page, complaints } = await openTab(browser, `${program.url}/console/models`);
+    await page.getByRole("button", { name: "Register a model" }).click();
+    const form = page.getByRole("dialog", { name: "Register a model" });
+    await form.getByLabel("Where it comes from").selectOption("An OpenAI-compatible endpoint");
+    await form.getByLabel("API key (optional)").fill("sk-never-shown");
+    await form.getByLabel("Where it comes from").selectOption("A file");
+    await form.getByLabel("Path").fill("tiny.gguf");
+    await form.getByRole("button", { name: "Register", exact: true }).click();
+    await form.getByText("must be an absolute path on the machine of the gateway", { exact: true }).waitFor();
+    await assertAccessible(page);
+    await form.getByLabel("Path").fill(file);
+    await form.getByLabel("Name (optional)").fill("Tiny <b>Llama</b>");
+    await form.getByRole("button", { name: "Register", exact: true }).click();
+    await page.getByRole("heading", { level: 1, name: "Tiny <b>Llama</b>", exact: true }).waitFor();
+    await page.getByRole("button", { name: "Install" }).click();
+    await page.getByRole("region", { name: "The latest installation" }).getByText("Completed").waitFor();
+    await page.getByRole("button", { name: "Look at it" }).click();
+    await page.getByText(/It runs here/).waitFor();
+    await assertAccessible(page);
+    await page.getByRole("button", { name: "Remove" }).click();
+    const dialog = page.getByRole("dialog", { name: "Remove the model" });
+    await dialog.getByRole("row", { name: /^tiny model .* goes$/ }).waitFor();
+    await dialog.getByRole("button", { name: "Remove it" }).click();
+    await page.getByRole("region", { name: "The latest removal" }).getByText("Completed").waitFor();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+    await page.getByText("No model yet.").waitFor();
     assert.deepEqual(complaints, []);
   });
 });

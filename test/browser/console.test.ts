@@ -486,6 +486,7 @@ describe("the console", { skip: noChromium }, () => {
       `/compare?a=${runId}&b=${runId}`,
       "/schedules",
       "/deployments",
+      "/models",
       "/services",
       "/nodes",
       "/operations",

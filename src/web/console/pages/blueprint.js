@@ -5,19 +5,24 @@ import { post } from "../api.js";
 import { html } from "../html.js";
 import { Action } from "../parts/dialog.js";
 import { useResource } from "../parts/list.js";
+import { LatestOperation, Remove, useLatestOperation } from "../parts/operation.js";
 import { Facts, Json, Pill, Problem, shown } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
 import { StartForm } from "../parts/start-form.js";
 import { Time } from "../parts/time.js";
 import { to } from "../router.js";
-import { LatestOperation, Remove, useLatestOperation } from "./blueprint-changes.js";
 import { shades } from "./blueprints.js";
+
+const kept = [
+  ["keep_resources", "Keep its resources"],
+  ["keep_models", "Keep its models"],
+];
 
 /** @param {{ id: string }} properties */
 export function Page({ id }) {
   const path = `/blueprints/${encodeURIComponent(id)}`;
   const { value: blueprint, error, again } = useResource(path, ["operations"]);
-  const operation = useLatestOperation(id);
+  const operation = useLatestOperation(id, "blueprint");
   if (blueprint === null)
     return html`<${Screen} title="Blueprint">${error !== null && html`<${Problem} error=${error} retry=${again} />`}</${Screen}>`;
   const isBusy = ["adding", "removing"].includes(blueprint.state);
@@ -33,7 +38,7 @@ export function Page({ id }) {
   const actions = html`
     ${blueprint.state !== "broken" && html`<${Action} label=${isAdded ? "Add again" : "Add"} disabled=${isBusy} act=${add({})} />`}
     ${isAdded && html`<${Action} label="Rebuild" disabled=${isBusy} act=${add({ force: true })} question="Its package, resources and models are all made anew, and take the place of those that are there once they are whole." />`}
-    ${(isAdded || blueprint.owns.length > 0) && html`<${Remove} path=${path} disabled=${isBusy} began=${again} />`}`;
+    ${(isAdded || blueprint.owns.length > 0) && html`<${Remove} title="Remove the blueprint" path=${`${path}/removals`} disabled=${isBusy} began=${again} choices=${kept} text="What was prepared for it goes. Its folder in the catalog stays, so it can be added again." />`}`;
   return html`<${Screen} title=${shown(blueprint.name, 200) || id} heading=${html`<p class="muted"><code>${id}</code></p>`} actions=${actions}>
     <section class="card" aria-label="The blueprint">
       <${Facts} items=${[

@@ -1,5 +1,5 @@
 // @ts-check
-// Long work that goes on behind the request that started it: of blueprints and of nodes.
+// Long work that goes on behind the request that started it: of blueprints, of models and of nodes.
 
 import { html } from "../html.js";
 import { Choice, Chosen, Filters } from "../parts/filters.js";
@@ -13,6 +13,9 @@ import { parameter, to } from "../router.js";
 const kinds = {
   blueprint_addition: "Add blueprint",
   blueprint_removal: "Remove blueprint",
+  model_installation: "Install model",
+  model_update: "Update model",
+  model_removal: "Remove model",
   node_removal: "Remove node",
   node_leave: "Leave the cluster:",
   node_join: "Join a cluster:",
@@ -26,7 +29,7 @@ export function Page() {
   return html`<${Screen} title="Operations">
     <${Filters} label="Which operations are shown"><${Choice} name="status" label="Status" values=${statuses} /><${Chosen} name="target" label="Of" /></${Filters}>
     ${list.error !== null && html`<${Problem} error=${list.error} retry=${list.again} />`}
-    ${list.items?.length === 0 && html`<${Empty}>${isFiltered ? "No operation passes these filters." : "No blueprint was added or removed, and no node was changed."}</${Empty}>`}
+    ${list.items?.length === 0 && html`<${Empty}>${isFiltered ? "No operation passes these filters." : "No blueprint was added or removed, no model was installed, and no node was changed."}</${Empty}>`}
     ${
       list.items !== null &&
       list.items.length > 0 &&
@@ -50,10 +53,12 @@ function Row({ operation }) {
     created_at: at,
     finished_at: end,
   } = operation;
-  const isOfNode = kind.startsWith("node");
-  const href = isOfNode ? to(["nodes"]) : to(["blueprints", target]);
+  const name = target.replace(/^model:/, "");
+  const href = kind.startsWith("node")
+    ? to(["nodes"])
+    : to([kind.startsWith("model") ? "models" : "blueprints", name]);
   return html`<tr>
-    <th scope="row">${kinds[kind] ?? kind}${operation.dry_run ? ", dry run:" : ""} <a data-row href=${href} dir="auto">${shown(target, 120)}</a> <code class="muted id">${id}</code></th>
+    <th scope="row">${kinds[kind] ?? kind}${operation.dry_run ? ", dry run:" : ""} <a data-row href=${href} dir="auto">${shown(name, 120)}</a> <code class="muted id">${id}</code></th>
     <td><${Pill} state=${status} /></td>
     <td class="progress" data-name="Progress">${error === null ? html`<${Bar} value=${progress.percent} total=${100} label=${`Progress of ${id}`} state=${status} />` : null}
       <span class=${error === null ? "muted" : "wrong wrapped"} dir="auto">${shown(error?.detail ?? progress.label, 400)}</span></td>

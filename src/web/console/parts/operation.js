@@ -1,35 +1,35 @@
 // @ts-check
-// What becomes of a blueprint: how far its latest addition or removal has come, and a removal, which shows first what would go.
+// Long work on one thing: how far its latest operation has come, and a removal, which shows first what would go.
 
 import { size } from "../../dashboard/format.js";
 import { post } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
-import { Dialog } from "../parts/dialog.js";
-import { useResource } from "../parts/list.js";
-import { Bar, Facts, Pill, Problem, shown } from "../parts/pieces.js";
-import { Elapsed, Time } from "../parts/time.js";
 import { to } from "../router.js";
+import { Dialog } from "./dialog.js";
+import { useResource } from "./list.js";
+import { Bar, Facts, Pill, Problem, shown } from "./pieces.js";
+import { Elapsed, Time } from "./time.js";
 
 /** So many dry runs may stand before what has changed something. */
 const LOOKED_AT = 20;
 
 /**
- * The latest operation of a blueprint that is no dry run, while it goes on and afterwards.
+ * The latest operation of a kind that is no dry run, while it goes on and afterwards.
  *
- * @param {string} id
+ * @param {string} target as operations name it @param {"blueprint" | "model"} kind what it is
  * @returns {any} null without one
  */
-export function useLatestOperation(id) {
-  const query = new URLSearchParams({ target: id, page_size: String(LOOKED_AT) });
+export function useLatestOperation(target, kind) {
+  const query = new URLSearchParams({ target, page_size: String(LOOKED_AT) });
   const { value: page } = useResource(`/operations?${query}`, ["operations"]);
-  const isWanted = (/** @type {any} */ one) => one.kind.startsWith("blueprint") && !one.dry_run;
+  const isWanted = (/** @type {any} */ one) => one.kind.startsWith(kind) && !one.dry_run;
   return page?.items.find(isWanted) ?? null;
 }
 
 /** @param {{ operation: any }} properties */
 export function LatestOperation({ operation }) {
   const { status, progress, error, created_at: at, finished_at: end } = operation;
-  const what = operation.kind === "blueprint_removal" ? "removal" : "addition";
+  const what = operation.kind.split("_").at(-1);
   return html`<section class="card" aria-labelledby="operation-heading" data-operation=${status}>
     <h2 id="operation-heading">The latest ${what}</h2>
     <${Facts} items=${[
@@ -66,25 +66,32 @@ const stepNames = new Map(
 );
 
 /**
- * @param {{ path: string, disabled: boolean, began: () => void }} properties path: of the blueprint; began: a removal goes on
+ * @typedef {object} RemovalProperties
+ * @property {string} path where a removal is asked for
+ * @property {string} text what goes, and what stays
+ * @property {readonly (readonly [name: string, label: string])[]} choices how it may be asked for
  */
-export function Remove({ path, disabled, began }) {
+
+/**
+ * @param {RemovalProperties & { title: string, disabled: boolean, began: () => void }} properties began: a removal goes on
+ */
+export function Remove({ title, disabled, began, ...asked }) {
   const [isOpen, setOpen] = useState(false);
   const close = () => setOpen(false);
   return html`<button type="button" class="danger" disabled=${disabled} onClick=${() => setOpen(true)}>Remove</button>
     ${
       isOpen &&
-      html`<${Dialog} title="Remove the blueprint" class="broad" close=${close}>
-      <${Removal} path=${path} close=${close} began=${() => {
+      html`<${Dialog} title=${title} class="broad" close=${close}>
+      <${Removal} ...${asked} close=${close} began=${() => {
         close();
         began();
       }} /></${Dialog}>`
     }`;
 }
 
-/** @param {{ path: string, close: () => void, began: () => void }} properties */
-function Removal({ path, close, began }) {
-  const [kept, setKept] = useState({ keep_resources: false, keep_models: false });
+/** @param {RemovalProperties & { close: () => void, began: () => void }} properties */
+function Removal({ path, text, choices, close, began }) {
+  const [kept, setKept] = useState(/** @type {Record<string, boolean>} */ ({}));
   const [id, setId] = useState(/** @type {string | null} */ (null));
   const [problem, setProblem] = useState(/** @type {unknown} */ (null));
   const [isBusy, setBusy] = useState(false);
@@ -92,7 +99,7 @@ function Removal({ path, close, began }) {
     setId(null);
     setProblem(null);
     try {
-      const { operation_id: begun } = await post(`${path}/removals`, { dry_run: true, ...kept });
+      const { operation_id: begun } = await post(path, { dry_run: true, ...kept });
       setId(begun);
     } catch (error) {
       setProblem(error);
@@ -105,17 +112,17 @@ function Removal({ path, close, began }) {
   const remove = async () => {
     setBusy(true);
     try {
-      await post(`${path}/removals`, kept);
+      await post(path, kept);
       began();
     } catch (error) {
       setProblem(error);
       setBusy(false);
     }
   };
-  const choice = (/** @type {keyof typeof kept} */ name, /** @type {string} */ label) =>
-    html`<label class="tick"><input type="checkbox" checked=${kept[name]} disabled=${preview === undefined && failed === null} onChange=${(/** @type {any} */ event) => setKept({ ...kept, [name]: event.target.checked })} /> ${label}</label>`;
-  return html`<p>What was prepared for it goes. Its folder in the catalog stays, so it can be added again.</p>
-    <div class="actions">${choice("keep_resources", "Keep its resources")}${choice("keep_models", "Keep its models")}</div>
+  const choice = (/** @type {readonly [string, string]} */ [name, label]) =>
+    html`<label key=${name} class="tick"><input type="checkbox" checked=${kept[name] === true} disabled=${preview === undefined && failed === null} onChange=${(/** @type {any} */ event) => setKept({ ...kept, [name]: event.target.checked })} /> ${label}</label>`;
+  return html`<p>${text}</p>
+    <div class="actions">${choices.map(choice)}</div>
     ${failed !== null && html`<${Problem} error=${failed} retry=${() => void look()} />`}
     ${failed === null && preview === undefined && html`<p class="muted" role="status">Looking at what would go…</p>`}
     ${failed === null && preview !== undefined && html`<${Preview} preview=${preview} />`}
@@ -124,7 +131,9 @@ function Removal({ path, close, began }) {
 }
 
 /** What a dry run came to. @param {{ preview: any }} properties */
-const Preview = ({ preview: { resources, bytes_freed: bytes, jobs_affected: jobs } }) => html`
+const Preview = ({
+  preview: { resources, bytes_freed: bytes, jobs_affected: jobs, used_by: users = [] },
+}) => html`
     ${
       resources.length > 0 &&
       html`<div class="rows"><table><thead><tr><th scope="col">What</th><th scope="col">Kind</th><th scope="col">Size</th><th scope="col">Then</th></tr></thead>
@@ -138,5 +147,6 @@ const Preview = ({ preview: { resources, bytes_freed: bytes, jobs_affected: jobs
     }
     <${Facts} items=${[
       ["Freed", size(bytes)],
-      ["Jobs made from it", jobs === 0 ? "None" : `${jobs}, which may not run until it is added again`],
+      ["Needed by", shown(users.join(", "), 400)],
+      ["Jobs made from it", jobs > 0 && `${jobs}, which may not run until it is added again`],
     ]} />`;
