@@ -29,7 +29,30 @@ const views = [
   ["narrow", { colorScheme: "light" }, { width: 360, height: 780 }],
   // What a window of 1280 px shows at 200 %.
   ["zoomed", { colorScheme: "light" }, { width: 640, height: 450 }],
+  // On a phone with text of twice the size.
+  ["large", { colorScheme: "light" }, { width: 360, height: 780 }],
 ] as const;
+const textSize = (size: string) => `document.documentElement.style.setProperty("font-size", "${size}")`;
+/** Of a long table, the rows that were wholly in sight on five screens, in order. */
+const WALK_TABLE = `(async () => {
+  const list = document.querySelector(".virtual");
+  const seen = new Set();
+  for (let screen = 0; screen < 5; screen++) {
+    await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+    const { top, bottom } = list.getBoundingClientRect();
+    for (const row of list.querySelectorAll("tbody tr[aria-rowindex]")) {
+      const box = row.getBoundingClientRect();
+      if (box.bottom > top && box.bottom <= bottom + 1) seen.add(Number(row.getAttribute("aria-rowindex")));
+    }
+    list.scrollBy(0, list.clientHeight * 0.8);
+  }
+  return [...seen].sort((a, b) => a - b);
+})()`;
+/** What of the page cannot be read on its screen: what is wider, where nothing scrolls it. */
+const CUT_OFF = `[...document.querySelectorAll("main *, .rail *")]
+  .filter((one) => one.children.length === 0 && one.closest(".virtual, .graph, .log, .tabs, pre, svg, .visually-hidden") === null)
+  .filter((one) => one.getBoundingClientRect().width > 0 && one.getBoundingClientRect().right > innerWidth + 1)
+  .map((one) => one.outerHTML)`;
 
 let program: Program;
 let browser: Browser;
@@ -66,6 +89,15 @@ const goTo = (page: Page, path: string) =>
     `history.pushState(null, "", ${JSON.stringify(consoleAt(path))}); dispatchEvent(new PopStateEvent("popstate"))`,
   );
 
+/** What of the console makes the picture that is there now, compressed and with headers, fits its budget. */
+async function assertSmall(page: Page): Promise<void> {
+  const bytes = await page.evaluate(`
+    [...new Map(performance.getEntries().map(({ name, encodedBodySize }) => [name, encodedBodySize]))]
+      .filter(([name]) => /\\/console\\b/.test(name))
+      .reduce((sum, [, size]) => sum + size + 300, 0)`);
+  assert.ok(Number(bytes) > 40_000 && Number(bytes) <= 90_000, `${bytes} bytes to the first picture`);
+}
+
 /** Nothing was complained of, and nothing was asked of anybody else. */
 function assertQuiet({ complaints, requested }: Awaited<ReturnType<typeof openPage>>): void {
   assert.deepEqual(complaints, []);
@@ -86,6 +118,7 @@ describe("the console", { skip: noChromium }, () => {
     await row
       .getByRole("link", { name: '<img src=x onerror="alert(1)"> \ufffdgnp.exe', exact: true })
       .waitFor();
+    await assertSmall(page);
     await gates.open(gate);
     await row.getByText("Completed", { exact: true }).first().waitFor();
     await page.getByLabel("Status").selectOption("failed");
@@ -133,10 +166,7 @@ describe("the console", { skip: noChromium }, () => {
     await heading(page, "Import");
     await page.getByRole("heading", { name: "What went wrong" }).waitFor();
     await page.getByText("executor.exit_nonzero").waitFor();
-    const bytes = await page.evaluate(
-      "performance.getEntries().reduce((sum, { name, transferSize }) => sum + (/\\/console\\b/.test(name) ? transferSize : 0), 0)",
-    );
-    assert.ok(Number(bytes) > 40_000 && Number(bytes) <= 90_000, `${bytes} bytes to the first picture`);
+    await assertSmall(page);
     await page.getByRole("link", { name: "Graph" }).click();
     await page.locator('.box[data-state="failed"]', { hasText: "parse" }).waitFor();
     await page.getByRole("link", { name: "Logs" }).click();
@@ -194,6 +224,7 @@ describe("the console", { skip: noChromium }, () => {
     const opened = await openTab(browser, consoleAt(`/runs/${runId}/graph`));
     const { page } = opened;
     await page.locator('.box[data-state="failed"]', { hasText: "broken" }).waitFor();
+    await assertSmall(page);
     await page.locator(".box.many", { hasText: "load-… × 989" }).waitFor();
     assert.ok((await page.locator(".box").count()) <= 120);
     await page.locator(".told", { hasText: "989" }).waitFor();
@@ -227,6 +258,15 @@ describe("the console", { skip: noChromium }, () => {
     // A sent link opens the same box, also before its places are known.
     await page.goto(consoleAt(`/runs/${runId}/graph?box=load-0`));
     await page.locator('table[aria-rowcount="990"]').waitFor();
+    // On a phone with large text each row is reached, one screen after the other.
+    await page.setViewportSize({ width: 360, height: 780 });
+    await page.evaluate(textSize("200%"));
+    const reached = await page.evaluate<number[]>(WALK_TABLE);
+    assert.ok(reached.length > 25, `${reached.length} rows`);
+    assert.deepEqual(
+      reached,
+      reached.map((_, index) => index + 2),
+    );
     assertQuiet(opened);
   });
 
@@ -238,7 +278,12 @@ describe("the console", { skip: noChromium }, () => {
       "Times",
       graph(
         "times",
-        [router("in"), ...works, ...others, executor(HOSTILE, "echo bye; sleep 0.2; exit 3")],
+        [
+          router("in"),
+          ...works,
+          ...others,
+          executor(HOSTILE, "echo bye; sleep 0.2; exit 3", { max_attempts: 2, retry_backoff_ms: 1 }),
+        ],
         [...edges, ["work-1", HOSTILE], ["work-2", HOSTILE]],
       ),
     );
@@ -253,7 +298,9 @@ describe("the console", { skip: noChromium }, () => {
     await page.getByRole("link", { name: "Timeline" }).click();
     await page.getByText("The same as a table").click();
     const table = page.getByRole("table");
-    await table.getByRole("row", { name: /^<img src=x.* Yes$/ }).waitFor();
+    await table.getByRole("row", { name: /^<img src=x.* [0-9.]+ m?s .* Yes$/ }).waitFor();
+    await table.getByRole("button", { name: "2 attempts" }).click();
+    await table.getByRole("row", { name: /^Attempt 2,/ }).waitFor();
     await table.getByRole("button", { name: "work-… × 2" }).click();
     await table.getByRole("link", { name: "work-2" }).waitFor();
     await page.reload();
@@ -511,6 +558,7 @@ describe("the console", { skip: noChromium }, () => {
     for (const [at, [name, media, size]] of views.entries()) {
       await opened.page.emulateMedia(media);
       await opened.page.setViewportSize(size);
+      await opened.page.evaluate(textSize(name === "large" ? "200%" : "100%"));
       // In short each page in one of the views.
       const some = paths.filter((_, index) => index % views.length === at);
       for (const path of sized(some, paths)) {
@@ -520,6 +568,7 @@ describe("the console", { skip: noChromium }, () => {
         await goTo(opened.page, path);
         await opened.page.locator("main .card, main .empty").first().waitFor();
         await assertAccessibleHere(opened.page, `${path} in ${name}`);
+        assert.deepEqual(await opened.page.evaluate(CUT_OFF), [], `${path} in ${name}`);
       }
     }
     assertQuiet(opened);

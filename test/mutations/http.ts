@@ -107,6 +107,13 @@ export const httpMutations: readonly Mutation[] = [
     tests: ["src/http/gateway/console.test.ts"],
   },
   {
+    fault: "the timeline counts only the last file of an attempt",
+    file: "src/web/console/run/spans.js",
+    search: "span.usage.fileBytes += ",
+    replacement: "span.usage.fileBytes = ",
+    tests: ["src/web/console/run/spans.test.ts"],
+  },
+  {
     fault: "the timeline shows failed attempts as good ones",
     file: "src/web/console/run/spans.js",
     search: 'if (kind !== null && span.kind === "running") span.kind = kind;',

@@ -3,24 +3,14 @@
 
 import { html, signal, useEffect } from "./html.js";
 import { pages } from "./page-list.js";
-import { Dialog } from "./parts/dialog.js";
 import { lazily } from "./parts/lazily.js";
 import { go, parameter, place, to } from "./router.js";
 import { shownRun } from "./run/shown-run.js";
 
 const Palette = lazily(async () => (await import("./palette.js")).Palette);
+const Help = lazily(async () => (await import("./keys-help.js")).Help);
 const shownOver = signal(/** @type {"" | "palette" | "help"} */ (""));
 const FOLLOW_MS = 1_200;
-
-const others = [
-  ["Ctrl or ⌘ and K", "Go to a page, a run, a job, a blueprint or an agent; do what this page offers"],
-  ["/", "Search in this list"],
-  ["j, k", "Next and previous row"],
-  ["[, ]", "Previous and next failure: rows of a list, agents of a run"],
-  ["Enter", "Open the row"],
-  ["x", "Tick the row, or not"],
-  ["?", "These keys"],
-];
 
 export function Keys() {
   useEffect(() => {
@@ -67,17 +57,6 @@ export function Keys() {
   const close = () => (shownOver.value = "");
   if (shownOver.value === "palette") return html`<${Palette} close=${close} />`;
   return shownOver.value === "help" ? html`<${Help} close=${close} />` : null;
-}
-
-/** @param {{ close: () => void }} properties */
-function Help({ close }) {
-  const goes = pages
-    .filter(({ key }) => key !== undefined)
-    .map(({ key, name }) => [`g ${key}`, `Go to ${name}`]);
-  return html`<${Dialog} title="Keys" close=${close}>
-    <dl class="keys">${[...others, ...goes].map(([key, what]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl>
-    <div class="actions end"><button type="button" onClick=${close}>Close</button></div>
-  </${Dialog}>`;
 }
 
 /** @param {EventTarget | null} target */

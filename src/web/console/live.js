@@ -3,7 +3,6 @@
 // then: lists without a topic, and all of them where the gateway has no such stream.
 
 import { signal } from "./html.js";
-import { ListConnection } from "./list-connection.js";
 import { scriptUrl } from "./script-url.js";
 import { isGuest, keyHeaders, signedIn, signedInElsewhere } from "./session.js";
 
@@ -84,8 +83,9 @@ function openWorker() {
 }
 
 function openHere() {
-  const here = new ListConnection(receive);
-  return (/** @type {any} */ { kind, headers }) => (kind === "leave" ? here.end() : here.follow(headers));
+  const here = import("./list-connection.js").then(({ ListConnection }) => new ListConnection(receive));
+  return (/** @type {any} */ { kind, headers }) =>
+    void here.then((one) => (kind === "leave" ? one.end() : one.follow(headers)));
 }
 
 /** @param {State | News} message */

@@ -14,7 +14,6 @@ import { Time } from "../parts/time.js";
 import { Room, useRows } from "../parts/virtual-rows.js";
 import { parameter, to } from "../router.js";
 
-const ROW_PX = 34;
 const PAGE_SIZE = 200;
 /** Rows left below those in the page when the next page is read. */
 const AHEAD = 20;
@@ -104,7 +103,7 @@ export function Grid({ jobId }) {
   const text = parameter("q");
   const only = parameter("state");
   const { grid, error, more, again } = useGrid(jobId, text, only);
-  const rows = useRows(grid?.items.length ?? 0, ROW_PX);
+  const rows = useRows(grid?.items.length ?? 0);
   const isNearEnd = grid !== null && grid.next !== null && rows.to + AHEAD >= grid.items.length;
   useEffect(() => {
     if (isNearEnd) more();

@@ -1,17 +1,20 @@
 // @ts-check
-// A list of any length of which only the rows in sight are in the page. Rows are of one height.
+// A list of any length of which only the rows in sight are in the page. Rows are of one height, on narrow screens too.
 
 import { html, useState } from "../html.js";
 
 const BEYOND = 12;
+/** Of a row, in console.css: it grows with the text. */
+const ROW_REM = 2.125;
 
 /**
  * Which rows are in the page now.
  *
- * @param {number} length @param {number} rowPx
+ * @param {number} length
  * @returns {{ from: number, to: number, beforePx: number, afterPx: number, onScroll: (event: Event) => void }}
  */
-export function useRows(length, rowPx) {
+export function useRows(length) {
+  const rowPx = ROW_REM * Number.parseFloat(getComputedStyle(document.documentElement).fontSize);
   const [{ top, height }, set] = useState({ top: 0, height: 800 });
   const onScroll = (/** @type {any} */ { currentTarget: { scrollTop, clientHeight } }) =>
     set({ top: scrollTop, height: clientHeight });

@@ -1,18 +1,17 @@
 // @ts-check
 // The agents of the run: as a graph to look at, and as a table with the same figures, which reads and reaches all of them.
 
-import { nowText } from "../../dashboard/event-text.js";
 import { count } from "../../dashboard/format.js";
-import { shownState, stateNames } from "../../dashboard/model.js";
+import { stateNames } from "../../dashboard/model.js";
 import { html, useEffect, useRef, useState } from "../html.js";
 import { Choice, Chosen, Filters, Search } from "../parts/filters.js";
-import { Empty, Pill, shown } from "../parts/pieces.js";
-import { Room, useRows } from "../parts/virtual-rows.js";
+import { lazily } from "../parts/lazily.js";
 import { go, parameter, setQuery, to } from "../router.js";
-import { figures, nowOf, short } from "./graph-figures.js";
+import { figures } from "./graph-figures.js";
 import { GraphPicture } from "./graph-picture.js";
 
-const ROW_PX = 34;
+const Table = lazily(async () => (await import("./graph-table.js")).Table);
+
 /** On a narrow screen words are easier to read than a picture that has to be moved around. */
 const NARROW = "(max-width: 640px)";
 const overlays = [...figures].map(([value, { name }]) => /** @type {[string, string]} */ ([value, name]));
@@ -79,32 +78,4 @@ export function Tab({ source }) {
     </div>
     ${isTable && html`<${Table} source=${source} of=${first === "" ? null : (picture.current?.membersOf(first) ?? [])} text=${text.toLowerCase()} />`}
   </section>`;
-}
-
-/** @param {{ source: import("./run-source.js").RunSource, of: string[] | null, text: string }} properties of: these agents; null: all */
-function Table({ source, of, text }) {
-  void source.version;
-  const { agents } = source.model;
-  const ids = (of ?? [...agents.keys()]).filter((/** @type {string} */ id) =>
-    id.toLowerCase().includes(text),
-  );
-  const rows = useRows(ids.length, ROW_PX);
-  const nowMs = nowOf(source);
-  if (ids.length === 0) return html`<${Empty}>No agent has this in its name.</${Empty}>`;
-  return html`<div class="list virtual" tabindex="0" role="group" aria-label="The agents as a table" onScroll=${rows.onScroll}><table aria-rowcount=${ids.length + 1}>
-    <thead><tr aria-rowindex="1"><th scope="col">Agent</th><th scope="col">State</th>${[...figures].map(([key, { name }]) => html`<th key=${key} scope="col">${name}</th>`)}<th scope="col">Now</th></tr></thead>
-    <tbody>
-      <${Room} px=${rows.beforePx} />
-      ${ids.slice(rows.from, rows.to).map((/** @type {string} */ id, /** @type {number} */ place) => {
-        const agent = agents.get(id);
-        const state = shownState(agent);
-        return html`<tr key=${id} aria-rowindex=${rows.from + place + 2}>
-          <th scope="row"><a href=${to(["runs", source.id, "events"], { agent: id })} dir="auto">${shown(id, 80)}</a></th>
-          <td><${Pill} state=${state} name=${stateNames.get(state)} /></td>
-          ${[...figures].map(([key, { name, figure, unit }]) => html`<td key=${key} class="number" data-name=${name}>${short(figure(source, id, nowMs), unit)}</td>`)}
-          <td class="now" dir="auto">${shown(nowText(agent), 120)}</td>
-        </tr>`;
-      })}
-      <${Room} px=${rows.afterPx} />
-    </tbody></table></div>`;
 }

@@ -1,9 +1,10 @@
-// What each agent spent its time with, as the timeline shows it.
+// What each agent spent its time with, as the timeline shows it, and where on its line moments are.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-const { criticalPath, scaleOf, Spans, ticksOf } = await import(new URL("./spans.js", import.meta.url).href);
+const { attemptsOf, Spans, usageOf } = await import(new URL("./spans.js", import.meta.url).href);
+const { criticalPath, scaleOf, ticksOf } = await import(new URL("./time-scale.js", import.meta.url).href);
 
 const at = (seconds: number) => new Date(1_700_000_000_000 + seconds * 1_000).toISOString();
 const told = (events: readonly [seconds: number, type: string, agent: string | null, payload?: object][]) => {
@@ -36,6 +37,32 @@ test("an agent waits for a slot, fails, waits, and works again, one after the ot
     ["backoff", 5, 9],
     ["running", 9, null],
   ]);
+});
+
+test("each attempt has what its command took and the files it left, and attempts add up", () => {
+  const { spans } = told([
+    [0, "sandbox_job_started", "a", { attempt: 1 }],
+    [1, "artifact_written", "a", { size: 7 }],
+    [1, "artifact_written", "a", { size: 3 }],
+    [2, "sandbox_job_failed", "a", { cpu_ms: 1_500, max_rss_bytes: 4_096 }],
+    [2, "sandbox_job_retry_scheduled", "a"],
+    [3, "artifact_written", "a", { size: 1_000 }],
+    [3, "sandbox_job_started", "a", { attempt: 2 }],
+    [4, "artifact_written", "a", { size: 5 }],
+    [5, "sandbox_job_completed", "a", { cpu_ms: 500, max_rss_bytes: 8_192 }],
+    [6, "sandbox_job_started", "a", { attempt: 3 }],
+    [7, "sandbox_job_completed", "a", { cpu_ms: null, max_rss_bytes: null }],
+  ]);
+  const attempts = attemptsOf(spans.byAgent.get("a"));
+  assert.deepEqual(
+    attempts.map((span: object) => usageOf([span])),
+    [
+      { cpuMs: 1_500, rssBytes: 4_096, fileBytes: 10 },
+      { cpuMs: 500, rssBytes: 8_192, fileBytes: 5 },
+      { cpuMs: null, rssBytes: null, fileBytes: 0 },
+    ],
+  );
+  assert.deepEqual(usageOf(attempts), { cpuMs: 2_000, rssBytes: 8_192, fileBytes: 15 });
 });
 
 test("a question is open beside the work that asks it, and what is open ends with the run", () => {

@@ -3,7 +3,7 @@
 
 import { clean, duration, ends } from "../../dashboard/format.js";
 import { colourReader } from "./colours.js";
-import { ticksOf } from "./spans.js";
+import { ticksOf } from "./time-scale.js";
 
 /** @typedef {import("./spans.js").Span} Span */
 /** @typedef {{ id: string, name: string, members: string[], spans: Span[], isCritical: boolean, isGroup: boolean, isOpen: boolean }} Row */
@@ -30,7 +30,7 @@ export const namePx = (width) => Math.max(NAME_PX_MIN, width * NAME_SHARE);
 
 /**
  * @param {HTMLCanvasElement} canvas
- * @param {{ rows: readonly Row[], scale: ReturnType<typeof import("./spans.js").scaleOf>, originMs: number, fromMs: number, toMs: number, width: number, height: number, scrollTop: number, drag: readonly [number, number] | null }} view
+ * @param {{ rows: readonly Row[], scale: ReturnType<typeof import("./time-scale.js").scaleOf>, originMs: number, fromMs: number, toMs: number, width: number, height: number, scrollTop: number, drag: readonly [number, number] | null }} view
  *   originMs: from which moments are counted; drag: from where to where on the canvas a reader marks a range
  */
 export function draw(canvas, { rows, scale, originMs, fromMs, toMs, width, height, scrollTop, drag }) {

@@ -3,16 +3,16 @@
 // row, as they share a box of the graph. The table below says the same.
 
 import { atMost } from "../../dashboard/dom.js";
-import { count, duration } from "../../dashboard/format.js";
+import { count } from "../../dashboard/format.js";
 import { groupName } from "../../dashboard/graph-view.js";
 import { html, useEffect, useRef, useState } from "../html.js";
-import { Empty, shown } from "../parts/pieces.js";
-import { Room, useRows } from "../parts/virtual-rows.js";
-import { parameter, setQuery, to } from "../router.js";
+import { lazily } from "../parts/lazily.js";
+import { Empty } from "../parts/pieces.js";
+import { parameter, setQuery } from "../router.js";
 import { nowOf } from "./graph-figures.js";
 import { Layout } from "./layout.js";
 import { Range, rangeOf, setRange } from "./range.js";
-import { criticalPath, scaleOf, totalsOf } from "./spans.js";
+import { criticalPath, scaleOf } from "./time-scale.js";
 import { draw, HEAD_PX, namePx, ROW_PX } from "./timeline-picture.js";
 
 /** @typedef {import("./timeline-picture.js").Row} Row */
@@ -22,7 +22,8 @@ const HEIGHT_PX_MAX = 560;
 const DRAG_PX = 6;
 /** Rows are made anew this often at most, however fast events come. */
 const ROWS_MS = 500;
-const TABLE_ROW_PX = 34;
+
+const Table = lazily(async () => (await import("./timeline-table.js")).Table);
 
 /** @type {readonly [import("./spans.js").SpanKind, string][]} */
 const kinds = [
@@ -43,6 +44,7 @@ export function Tab({ source }) {
   const [rows, setRows] = useState(/** @type {Row[]} */ ([]));
   const [drag, setDrag] = useState(/** @type {readonly [number, number] | null} */ (null));
   const [scrollTop, setScrollTop] = useState(0);
+  const [isTable, setTable] = useState(false);
   const opened = parameter("open").split(",").filter(Boolean).map(decodeURIComponent);
   const { since, until } = rangeOf();
   const nowMs = nowOf(source);
@@ -121,7 +123,7 @@ export function Tab({ source }) {
       <div style=${{ blockSize: `${HEAD_PX + rows.length * ROW_PX - height}px` }}></div>
     </div>
     <p class="muted">Drag to choose a part of the time: logs and events show the same part.</p>
-    <details><summary>The same as a table</summary><${Table} source=${source} rows=${rows} opened=${opened} nowMs=${nowMs} /></details>
+    <details onToggle=${(/** @type {any} */ event) => setTable(event.currentTarget.open)}><summary>The same as a table</summary>${isTable && html`<${Table} kinds=${kinds} source=${source} rows=${rows} opened=${opened} toggle=${(/** @type {string} */ id) => toggle(opened, id)} nowMs=${nowMs} />`}</details>
   </section>`;
 }
 
@@ -177,21 +179,4 @@ function rowsOf(source, groups, opened) {
     };
     return isOpen ? [row, ...members.map(single)] : [row];
   });
-}
-
-/** @param {{ source: import("./run-source.js").RunSource, rows: Row[], opened: string[], nowMs: number }} properties */
-function Table({ source, rows, opened, nowMs }) {
-  const visible = useRows(rows.length, TABLE_ROW_PX);
-  return html`<div class="list virtual" tabindex="0" role="group" aria-label="The timeline as a table" onScroll=${visible.onScroll}><table aria-rowcount=${rows.length + 1}>
-    <thead><tr aria-rowindex="1"><th scope="col">Agent</th>${kinds.map(([kind, name]) => html`<th key=${kind} scope="col">${name}</th>`)}<th scope="col">Critical path</th></tr></thead>
-    <tbody><${Room} px=${visible.beforePx} />${rows.slice(visible.from, visible.to).map((row, place) => {
-      const all = row.members.flatMap((id) => source.spans.byAgent.get(id) ?? []);
-      const totals = totalsOf(all, nowMs);
-      const name = row.isGroup
-        ? html`<button type="button" class="link" aria-expanded=${String(row.isOpen)} onClick=${() => toggle(opened, row.id)} dir="auto">${shown(row.name, 80)}</button>`
-        : html`<a href=${to(["runs", source.id, "logs"], { agent: row.id, ...rangeOf() })} dir="auto">${shown(row.name, 80)}</a>`;
-      return html`<tr key=${`${row.isGroup} ${row.id}`} aria-rowindex=${visible.from + place + 2}><th scope="row">${name}</th>
-        ${kinds.map(([kind, words]) => html`<td key=${kind} class="number" data-name=${words}>${totals[kind] === undefined ? "–" : duration(totals[kind])}</td>`)}
-        <td data-name="Critical path">${row.isCritical ? "Yes" : ""}</td></tr>`;
-    })}<${Room} px=${visible.afterPx} /></tbody></table></div>`;
 }
