@@ -1386,6 +1386,45 @@ export type LeaveCluster = {
   readonly deadline_seconds?: number | undefined;
 };
 
+/** As the OpenAI protocol has it. */
+export type LlmAnswer = JsonObject;
+
+/** An error of the OpenAI protocol. */
+export type LlmError = {
+  readonly error: {
+    /** What happened and what to do next. */
+    readonly message: string;
+
+    readonly type: string;
+
+    /** The member of the request that is wrong. */
+    readonly param: string | null;
+
+    readonly code: string | null;
+  };
+};
+
+export type LlmModel = {
+  /** The model_id. */
+  readonly id: string;
+
+  readonly object: "model";
+
+  /** When it was served first, in seconds since 1970. */
+  readonly created: number;
+
+  readonly owned_by: "troupe";
+};
+
+export type LlmModelList = {
+  readonly object: "list";
+
+  readonly data: readonly LlmModel[];
+};
+
+/** As the OpenAI protocol has it. */
+export type LlmRequest = JsonObject;
+
 /** How many records there are over time, as far as they are counted. */
 export type LogHistogram = {
   /**
@@ -1722,6 +1761,40 @@ export type ModelPage = {
   readonly next_page_token: string | null;
 };
 
+/** How a model is served. */
+export type ModelServing = {
+  readonly model_id: string;
+
+  /** Whether requests for it are answered. */
+  readonly served: boolean;
+
+  /** What clients of the OpenAI protocol are given as their base URL. */
+  readonly base_url: string | null;
+
+  readonly state: "unloaded" | "loading" | "ready" | null;
+
+  /** As it was set; null: chosen by the model. */
+  readonly context: number | null;
+
+  /** As it was set; null: chosen by the model. */
+  readonly concurrency: number | null;
+
+  readonly queue: number;
+
+  readonly idle_unload_seconds: number;
+
+  readonly embeddings: boolean;
+
+  /** Requests that are being answered by this node. */
+  readonly running: number;
+
+  /** Requests that wait for their turn at this node. */
+  readonly waiting: number;
+
+  /** Since when it is served. */
+  readonly created_at: string | null;
+};
+
 /** What a look at a model has found. */
 export type ModelValidation = {
   /** Whether it can be used on this machine. */
@@ -1998,7 +2071,8 @@ export type Operation = {
     | "node_join"
     | "model_installation"
     | "model_update"
-    | "model_removal";
+    | "model_removal"
+    | "model_serve";
 
   /** The id of the blueprint or of the node; of a model its id behind `model:`. */
   readonly target: string;
@@ -2849,6 +2923,29 @@ export type SchedulePage = {
 
   /** Pass it back as page_token for the next page; null on the last one, and on no other, however short. */
   readonly next_page_token: string | null;
+};
+
+export type ServeModel = {
+  /** Tokens of a request and its answer. Default: the model's own, at most 8,192. */
+  readonly context?: number | undefined;
+
+  /**
+   * Requests that are answered at the same time. Default: 1 of a model's own process, 8 of a server
+   * elsewhere.
+   */
+  readonly concurrency?: number | undefined;
+
+  /** Further requests that wait; more are answered with 429. Default: 64. */
+  readonly queue?: number | undefined;
+
+  /**
+   * After so long without a request the model's process ends; the next request starts it again. 0:
+   * never. Default: 300.
+   */
+  readonly idle_unload_seconds?: number | undefined;
+
+  /** Whether a GGUF model makes embeddings, and nothing else. Default: false. */
+  readonly embeddings?: boolean | undefined;
 };
 
 /** A long-lived process that an open run offers, found by its name. */
@@ -4395,6 +4492,17 @@ export interface Operations {
     readonly answer: ModelInstallation;
   };
 
+  /** See how a model is served (GET /api/v1/models/{model_id}/serving) */
+  readonly getModelServing: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+      };
+    };
+    readonly answer: ModelServing;
+  };
+
   /** Get a node (GET /api/v1/nodes/{node_id}) */
   readonly getNode: {
     readonly request: {
@@ -5531,6 +5639,39 @@ export interface Operations {
   };
 
   /**
+   * Ask a served model, in the OpenAI protocol (POST /api/v1/llm/v1/chat/completions)
+   *
+   * For clients of the OpenAI protocol, with {gateway}/api/v1/llm/v1 as their base URL. The request's
+   * model is the model_id of one that is served; everything else is passed on to it, and its answer
+   * passed back as it is. Errors have the protocol's shape.
+   */
+  readonly llmChatCompletions: {
+    readonly request: { readonly body: LlmRequest };
+    readonly answer: LlmAnswer;
+  };
+
+  /**
+   * Let a served model go on with a text, in the OpenAI protocol (POST /api/v1/llm/v1/completions)
+   *
+   * For clients of the OpenAI protocol, with {gateway}/api/v1/llm/v1 as their base URL. The request's
+   * model is the model_id of one that is served; everything else is passed on to it, and its answer
+   * passed back as it is. Errors have the protocol's shape.
+   */
+  readonly llmCompletions: { readonly request: { readonly body: LlmRequest }; readonly answer: LlmAnswer };
+
+  /**
+   * Make embeddings with a served model, in the OpenAI protocol (POST /api/v1/llm/v1/embeddings)
+   *
+   * For clients of the OpenAI protocol, with {gateway}/api/v1/llm/v1 as their base URL. The request's
+   * model is the model_id of one that is served; everything else is passed on to it, and its answer
+   * passed back as it is. Errors have the protocol's shape.
+   */
+  readonly llmEmbeddings: { readonly request: { readonly body: LlmRequest }; readonly answer: LlmAnswer };
+
+  /** List the models that are served, in the OpenAI protocol (GET /api/v1/llm/v1/models) */
+  readonly llmListModels: { readonly request: Nothing; readonly answer: LlmModelList };
+
+  /**
    * Pause a rollout (POST /api/v1/deployments/{deployment_id}/pause)
    *
    * No instance of the new version is started or begins to serve until it is resumed; those that serve
@@ -5805,6 +5946,24 @@ export interface Operations {
   };
 
   /**
+   * Serve a model in the OpenAI protocol (POST /api/v1/models/{model_id}/serve)
+   *
+   * Loads it, or finds the server that has it, and from then on answers requests for it at
+   * /api/v1/llm/v1: also after a restart, until it is stopped. What is served already goes on with the
+   * new settings. The operation's result has base_url.
+   */
+  readonly serveModel: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+      };
+      readonly body: ServeModel;
+    };
+    readonly answer: Operation;
+  };
+
+  /**
    * Keep a node out of work, or let it work again (POST /api/v1/nodes/{node_id}/maintenance)
    *
    * Enabled, the node is drained within 300 seconds if it was not, and stays without work until this is
@@ -5849,6 +6008,21 @@ export interface Operations {
 
   /** Sign a browser out (DELETE /console/session) */
   readonly signOut: { readonly request: Nothing; readonly answer: undefined };
+
+  /**
+   * Stop serving a model (POST /api/v1/models/{model_id}/stop)
+   *
+   * Its process ends, and requests under way fail. What is installed stays.
+   */
+  readonly stopModel: {
+    readonly request: {
+      readonly path: {
+        /** The model's id. */
+        readonly model_id: string;
+      };
+    };
+    readonly answer: ModelServing;
+  };
 
   /**
    * Follow a deployment (GET /api/v1/deployments/{deployment_id}/events/stream)
@@ -6400,6 +6574,13 @@ export const operations = {
     answer: "json",
     takesKey: false,
   },
+  getModelServing: {
+    method: "GET",
+    path: "/api/v1/models/{model_id}/serving",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+  },
   getNode: { method: "GET", path: "/api/v1/nodes/{node_id}", body: "none", answer: "json", takesKey: false },
   getNodeDrain: {
     method: "GET",
@@ -6659,6 +6840,38 @@ export const operations = {
   listSchedules: { method: "GET", path: "/api/v1/schedules", body: "none", answer: "json", takesKey: false },
   listServices: { method: "GET", path: "/api/v1/services", body: "none", answer: "json", takesKey: false },
   listSessions: { method: "GET", path: "/api/v1/sessions", body: "none", answer: "json", takesKey: false },
+  llmChatCompletions: {
+    method: "POST",
+    path: "/api/v1/llm/v1/chat/completions",
+    body: "json",
+    answer: "json",
+    takesKey: false,
+    alsoAnswers: [400, 401, 403, 404, 413, 415, 422, 429, 500, 503],
+  },
+  llmCompletions: {
+    method: "POST",
+    path: "/api/v1/llm/v1/completions",
+    body: "json",
+    answer: "json",
+    takesKey: false,
+    alsoAnswers: [400, 401, 403, 404, 413, 415, 422, 429, 500, 503],
+  },
+  llmEmbeddings: {
+    method: "POST",
+    path: "/api/v1/llm/v1/embeddings",
+    body: "json",
+    answer: "json",
+    takesKey: false,
+    alsoAnswers: [400, 401, 403, 404, 413, 415, 422, 429, 500, 503],
+  },
+  llmListModels: {
+    method: "GET",
+    path: "/api/v1/llm/v1/models",
+    body: "none",
+    answer: "json",
+    takesKey: false,
+    alsoAnswers: [400, 401, 403, 429, 500, 503],
+  },
   pauseDeployment: {
     method: "POST",
     path: "/api/v1/deployments/{deployment_id}/pause",
@@ -6773,6 +6986,13 @@ export const operations = {
     answer: "json",
     takesKey: true,
   },
+  serveModel: {
+    method: "POST",
+    path: "/api/v1/models/{model_id}/serve",
+    body: "json",
+    answer: "json",
+    takesKey: true,
+  },
   setNodeMaintenance: {
     method: "POST",
     path: "/api/v1/nodes/{node_id}/maintenance",
@@ -6789,6 +7009,13 @@ export const operations = {
   },
   signIn: { method: "POST", path: "/console/session", body: "json", answer: "json", takesKey: false },
   signOut: { method: "DELETE", path: "/console/session", body: "none", answer: "none", takesKey: false },
+  stopModel: {
+    method: "POST",
+    path: "/api/v1/models/{model_id}/stop",
+    body: "none",
+    answer: "json",
+    takesKey: true,
+  },
   streamDeploymentEvents: {
     method: "GET",
     path: "/api/v1/deployments/{deployment_id}/events/stream",

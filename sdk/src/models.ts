@@ -7,6 +7,8 @@ import type {
   ModelInstallationTag,
   ModelPatch,
   ModelRemoval,
+  ModelServeSettings,
+  ModelServing,
   ModelValidation,
   ModelVersionTag,
   NewModel,
@@ -79,6 +81,21 @@ export class ModelsResource {
   validate(modelId: string, context?: number, options: CallOptions = {}): Promise<ModelValidation> {
     const body = context === undefined ? {} : { context };
     return this.#transport.value("validateModel", { ...pathOf(modelId), body }, options);
+  }
+
+  /** Serves it in the OpenAI protocol until it is stopped; an operation, whose result has base_url. */
+  serve(modelId: string, settings: ModelServeSettings = {}, options: KeyedOptions = {}): Promise<Operation> {
+    return this.#transport.value("serveModel", { ...pathOf(modelId), body: settings }, options);
+  }
+
+  /** How it is served. */
+  serving(modelId: string, options: CallOptions = {}): Promise<ModelServing> {
+    return this.#transport.value("getModelServing", pathOf(modelId), options);
+  }
+
+  /** Serves it no more; requests under way fail. @throws TroupeProblem `invalid_transition` when it was not served */
+  stop(modelId: string, options: KeyedOptions = {}): Promise<ModelServing> {
+    return this.#transport.value("stopModel", pathOf(modelId), options);
   }
 
   installations(modelId: string, options: CallOptions = {}): Pages<ModelInstallation> {

@@ -74,6 +74,8 @@ export type ModelInstallation = AnswerOf<"getModelInstallation">;
 export type TaggedModelInstallation = ModelInstallation & Tag;
 export type ModelValidation = AnswerOf<"validateModel">;
 /** What a removal of a model takes. */
+export type ModelServeSettings = BodyOf<"serveModel">;
+export type ModelServing = AnswerOf<"getModelServing">;
 export type ModelRemoval = BodyOf<"uninstallModel">;
 
 /** Which version of which model is to be changed; "*" in place of the ETag: whatever it is by now. */

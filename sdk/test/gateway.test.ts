@@ -395,8 +395,12 @@ describe("the gateway itself", () => {
       .map((name) => readFileSync(join(folder, name), "utf8"))
       .join("\n");
     // Artifacts are downloaded by the links that lists of them hold; a run's dashboard is a page for people, and
-    // a webhook is for programs that are no clients. Signing in is for browsers.
+    // a webhook is for programs that are no clients. Signing in is for browsers, and the OpenAI protocol for its clients.
     const others = [
+      "llmChatCompletions",
+      "llmCompletions",
+      "llmEmbeddings",
+      "llmListModels",
       "getRunArtifact",
       "getRunDashboard",
       "receiveWebhook",

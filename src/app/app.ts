@@ -107,6 +107,7 @@ export async function startProgram(
     await waits.answered(LAST_ANSWERS_MS);
     await Promise.all(servers.map((server) => server.close()));
     await runner.drain(DRAIN_MS);
+    await gateway.closeLlm();
     if (!(await engine.settledWithin(LAST_COMMIT_MS))) {
       log.error("the store accepted no writes: what could not be written is repeated at the next start");
     }
@@ -144,6 +145,7 @@ export async function startProgram(
   await gateway.nodeChanges.bringJoin();
   const served = await serve(config, core, gateway, serving);
   core.runEvents.servedAt(served.gatewayUrl);
+  gateway.llmServedAt(served.gatewayUrl);
   if (core.node !== null) await core.node.start();
   else {
     const recovered = await engine.recover();

@@ -27,6 +27,7 @@ import { problemsOfAnswer } from "../launch/preparation/schemas.ts";
 import { SharedRuns } from "../launch/preparation/shared-runs.ts";
 import { isLoopback } from "../lib/addresses.ts";
 import { removeTree } from "../lib/remove-tree.ts";
+import { RunLlms } from "../models/serving/run-llms.ts";
 import { meteredJournal, meteredListener, meteredSlots } from "../observability/metrics/metered-ports.ts";
 import { RuntimeMeter } from "../observability/metrics/runtime-meter.ts";
 import { alone, type Ownership } from "../operations/ownership.ts";
@@ -162,6 +163,11 @@ export async function openCore(
   // A dashboard that only this machine can reach needs no key when the gateway needs no token.
   const dashboardsAsk = config.apiTokens.length > 0 || !isLoopback(config.webUiHost);
   const runEvents = new RunEvents((runId) => (dashboardsAsk ? runTokens.of(runId) : null));
+  const runLlms = new RunLlms({
+    key: key.derive("llm keys"),
+    write: (work) => gatewayRecords.write(({ llmUsage }) => work(llmUsage)),
+    log: engineLog,
+  });
   const webUiPlace = { host: config.webUiHost, publicUrl: config.webUiPublicUrl };
   const dashboards = dashboardsHere(webUiPlace, dashboardsAsk);
   const { snapshots } = bundles;
@@ -197,6 +203,7 @@ export async function openCore(
     openConfiguration: (json) => secrets.decryptForWorker(json, workersEnv),
     openBody: (body) => secrets.decryptBody(body),
     runEvents: (runId) => runEvents.of(runId),
+    openLlm: (attempt) => runLlms.open(attempt),
     environmentHere: dashboards.environment,
     newId: systemRandomness.id,
     clock: systemClock,
@@ -364,6 +371,7 @@ export async function openCore(
     sharedSweeps,
     runTokens,
     runEvents,
+    runLlms,
     engine,
     control,
     services,

@@ -18,6 +18,7 @@ import { RunEnds } from "../launch/run-ends.ts";
 import { Runs } from "../launch/runs.ts";
 import { ScheduledRuns } from "../launch/scheduled-runs.ts";
 import { KeyedMutex } from "../lib/async.ts";
+import { RegisteredServables } from "../models/registered-servables.ts";
 import type { Join } from "../nodes/joining.ts";
 import { NodeChanges } from "../nodes/node-changes.ts";
 import { DeploymentCounts } from "../observability/metrics/deployment-counts.ts";
@@ -36,6 +37,7 @@ import { systemClock, systemRandomness } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { Core } from "./core.ts";
 import { joinedOf } from "./joined.ts";
+import { openModelServing } from "./model-serving.ts";
 import { openModels } from "./models.ts";
 
 export type Gateway = ReturnType<typeof openGateway>;
@@ -52,6 +54,7 @@ export function openGateway(
   const opened = openBlueprints(config, core);
   const { blueprints, preparation } = opened;
   const models = openModels(core, opened);
+  const serving = openModelServing(config, core, new RegisteredServables(opened.modelRecords, models));
   const ends = new RunEnds({ records, feed, clock });
   const plans = new LaunchPlans({ bundles, secrets, preparation });
   const turns = new KeyedMutex();
@@ -76,6 +79,7 @@ export function openGateway(
   const acceptance = new Acceptance({
     bundles,
     capacity,
+    declaredModels: serving.declaredModels,
     plans,
     preparation,
     blueprints,
@@ -226,6 +230,7 @@ export function openGateway(
       await launcher.recover();
       await blueprints.recover();
       await models.recover();
+      await serving.servings.recover();
       await nodeChanges.recover();
     },
     clock,
@@ -237,6 +242,7 @@ export function openGateway(
     storeProblem: () => store.problem(),
     ...opened,
     models,
+    ...serving,
     nodeChanges,
     launches: new BlueprintLaunches({
       blueprints,
@@ -275,6 +281,7 @@ export function openGateway(
       await launcher.recover();
       await blueprints.recover();
       await models.recover();
+      await serving.servings.recover();
       await nodeChanges.recover();
       // What a predecessor has prepared for runs that have ended meanwhile; the start does not wait for this.
       preparation.sweep().catch((error: unknown) => {
@@ -290,7 +297,7 @@ export function openGateway(
       await runEndEvents.stop();
       await scheduler.stop();
       await takeover.stop();
-      await Promise.all([blueprints.stop(), models.stop(), nodeChanges.stop()]);
+      await Promise.all([blueprints.stop(), models.stop(), serving.servings.stop(), nodeChanges.stop()]);
       await launcher.stop();
       await housekeeping.stop();
     },

@@ -40,6 +40,7 @@ export function openModels(core: Core, opened: ReturnType<typeof openBlueprints>
       share: (modelId, sha256) => sharedAssets.shareModel(modelId, sha256),
       isBrought,
       runsReading: () => opened.preparation.modelsRead(),
+      isServed: async (modelId) => (await gatewayRecords.servedModels.served(modelId)) !== null,
       openSource: async (source) =>
         JSON.parse((await secrets.decryptForWorker(JSON.stringify(source), workersEnv)).json),
       memory: machineMemory,

@@ -41,8 +41,9 @@ export function openMetrics(
   {
     scheduleCounts: schedules,
     deploymentCounts: deployments,
+    llmCounts: llm,
     records,
-  }: Pick<Gateway, "scheduleCounts" | "deploymentCounts" | "records">,
+  }: Pick<Gateway, "scheduleCounts" | "deploymentCounts" | "llmCounts" | "records">,
   { streams, lists, waits, nodes }: Pick<Serving, "streams" | "lists" | "waits" | "nodes">,
   undo: AsyncDisposableStack,
 ): MetricsSource {
@@ -56,6 +57,7 @@ export function openMetrics(
     meter,
     schedules,
     deployments,
+    llm,
     events: records.events,
     engine,
     pools,
@@ -114,6 +116,7 @@ export async function serve(config: Config, core: Core, gateway: Gateway, servin
 function sharedParts(
   config: Config,
   core: Core,
+  { declaredModels }: Pick<Gateway, "declaredModels">,
   { streams, lists, waits, nodes, capacity, metrics }: Serving,
 ) {
   const { people, engine, control, records, bundles, secrets, retention, slots, runStore, services, home } =
@@ -137,6 +140,7 @@ function sharedParts(
     resources: core.resources,
     removeVolume: core.removeVolume,
     capacity,
+    declaredModels,
     measureMachine: () => core.machine.measure(),
     home,
     nodeNames: core.node?.names ?? ownNodeName(config.nodeName),
@@ -157,7 +161,7 @@ function runtimeApi(
   const ofSchedules = { records, schedules, scheduler, scheduleTargets, triggerEvents };
   const server = runtimeServer(
     {
-      ...sharedParts(config, core, serving),
+      ...sharedParts(config, core, gateway, serving),
       ...ofSchedules,
       cleanup: core.cleanup,
       peaksOf: (ref) => core.runner.peaksOf(ref),
@@ -188,7 +192,7 @@ async function gatewayApi(
   const server = gatewayServer(
     {
       ...gateway,
-      ...sharedParts(config, core, serving),
+      ...sharedParts(config, core, gateway, serving),
       runTokens,
       config,
       nodeOrders: core.node?.orders ?? null,

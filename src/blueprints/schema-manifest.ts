@@ -11,6 +11,7 @@ import {
   VOLUME_NAME,
   VOLUMES_MAX,
 } from "../engine/manifest/resources.ts";
+import { llmSchema } from "./schema-llm.ts";
 import { packageFields } from "./schema-package.ts";
 import {
   anyObject,
@@ -139,6 +140,7 @@ const executor = open("Runs a command for each message.", {
     name("The type of its answer; null: no answer.", { default: "executor_result" }),
   ),
   lifecycle: text("long_lived: one process as long as the job.", { examples: ["long_lived"] }),
+  llm: llmSchema("The model that it may ask; also in the node itself. null: none."),
   run_events: flag("Whether it is told where to read the live events of its run.", false),
   optional: flag("Whether the run goes on, whole, when it fails for good.", false),
 });
@@ -241,6 +243,7 @@ const nodeSchema: Schema = {
       config: anyObject("What it is told."),
       resources: either("What its command needs of the machine.", nodeResources, { type: "array" }),
       services: servicesSchema,
+      llm: llmSchema("The model that its command may ask. null: none."),
     },
     ["node_id", "agent_type"],
   ),
@@ -307,6 +310,7 @@ export const manifestSchema: Schema = document(
       initial_inputs: anyObject("First messages by entrypoint: a list of bodies, or one body."),
       nodes: list("The agents.", nodeSchema, { minItems: 1, maxItems: limits.nodesMax }),
       edges: list("Who sends to whom.", edge, { maxItems: limits.edgesMax }),
+      llm: llmSchema("The model that all commands may ask that name none."),
       policies,
       outputs: list("The files that the run is for.", either("A path, or more.", outputPath, output)),
       extensions: { description: "Names that the record of a job lists, for programs of your own." },

@@ -12,7 +12,7 @@ const isFile = (word: string) => existsSync(word) || /[/\\]|\.(gguf|safetensors)
 
 export const models: CommandGroup = {
   name: "models",
-  summary: "Register, install, look at and remove models.",
+  summary: "Register, install, serve, look at and remove models.",
   commands: [
     command({
       usage: "models list",
@@ -80,6 +80,32 @@ export const models: CommandGroup = {
         ]);
         return (call) => (isFile(call.words[0] ?? "") ? file.validate(call) : server(call));
       },
+    }),
+    command({
+      usage: "models serve <model-id>",
+      summary: "Serve a model in the OpenAI protocol, until it is stopped.",
+      details: [
+        "Clients are given {gateway}/api/v1/llm/v1 as their base URL, and ask for the model by its id.",
+      ],
+      options: [
+        option("--context N", "Tokens of a request and its answer. Default: the model's own, at most 8192."),
+        option("--concurrency N", "Requests answered at the same time. Default: 1; 8 of a server elsewhere."),
+        option("--queue N", "Further requests that wait. Default: 64."),
+        option(
+          "--idle-unload SECONDS",
+          "Ends its process after so long without a request; 0: never. Default: 300.",
+        ),
+        option("--embeddings", "It makes embeddings, and nothing else."),
+        wait,
+        ...remote,
+      ],
+      load: withServer(async () => (await import("./models.ts")).serve),
+    }),
+    command({
+      usage: "models stop <model-id>",
+      summary: "Serve a model no more; what is installed stays.",
+      options: remote,
+      load: withServer(async () => (await import("./models.ts")).stop),
     }),
     command({
       usage: "models remove <model-id>",

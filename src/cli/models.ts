@@ -78,6 +78,24 @@ export async function validate(call: ServerCall): Promise<number> {
   return found.valid ? exitCodes.success : exitCodes.failure;
 }
 
+export async function serve(call: ServerCall): Promise<number> {
+  const settings = {
+    ...given("context", countOf(call, "context", { example: 8192 })),
+    ...given("concurrency", countOf(call, "concurrency", { example: 2 })),
+    ...given("queue", countOrNone(call, "queue", 64)),
+    ...given("idle_unload_seconds", countOrNone(call, "idle-unload", 300)),
+    ...(call.flag("embeddings") === true && { embeddings: true }),
+  };
+  const operation = await call.client.models.serve(idOf(call, "model"), settings);
+  return ending(call, operation.operation_id);
+}
+
+export async function stop(call: ServerCall): Promise<number> {
+  const id = idOf(call, "model");
+  const stopped = await call.client.models.stop(id);
+  return printAnswer(call, stopped, () => [`${cleanText(id)} is served no more`]);
+}
+
 /** What is installed goes, and then the registration, unless it is to stay or another node has the model. */
 export async function remove(call: ServerCall): Promise<number> {
   const id = idOf(call, "model");
@@ -127,6 +145,9 @@ async function sourceOf(call: Call): Promise<NewModel["source"]> {
   const path = resolve(word);
   return (await stat(path)).isDirectory() ? { folder: path } : { file: path };
 }
+
+const countOrNone = (call: Call, option: string, example: number) =>
+  call.text(option) === "0" ? 0 : countOf(call, option, { example });
 
 function given<Name extends string, Value>(name: Name, value: Value | null | undefined) {
   return (value == null ? {} : { [name]: value }) as { readonly [Key in Name]?: Value };

@@ -66,6 +66,7 @@ const engineEvents = {
   sandbox_job_retry_scheduled: { timeline: true, log: "warn" },
   sandbox_connection: { timeline: true },
   sandbox_network_denied: { timeline: true, log: "warn" },
+  llm_call: { timeline: true },
   workspace_modified: { log: "warn" },
   aggregator_received: {},
   sensor_observed: {},

@@ -78,8 +78,26 @@ export interface ExecutorConfig {
   readonly safeToRetry: boolean;
   /** Whether it is told where to read the live events of its run. */
   readonly runEvents: boolean;
+  /** The model that it may ask; null: none. */
+  readonly llm: LlmNeed | null;
   /** Whether the run goes on, whole, when it fails for good. */
   readonly optional: boolean;
+}
+
+/** A model that a worker may ask, and how much. */
+export interface LlmNeed {
+  /** Its model_id; with an endpoint, its name there. */
+  readonly model: string;
+  /** The base URL of a server of the OpenAI protocol that has it, and asks for no key; null: it is one that is served. */
+  readonly endpoint: string | null;
+  /** Whether no run is accepted while it is not served. */
+  readonly required: boolean;
+  /** Null: as much as it asks. */
+  readonly budget: { readonly tokens: number | null; readonly requests: number | null };
+  /** Whether it is also told under the names that clients of the OpenAI protocol look for. */
+  readonly openaiEnv: boolean;
+  /** Whether the budget is that of the run as a whole, and not of the agent. */
+  readonly isOfRun: boolean;
 }
 
 /** A module as a process of its own is given it. */

@@ -422,6 +422,7 @@ test("an executor gets the documented defaults", () => {
     longLived: false,
     safeToRetry: true,
     runEvents: false,
+    llm: null,
     optional: false,
   });
 });

@@ -9,6 +9,7 @@ import {
   type DeclaredOutput,
   type Graph,
   type GraphNode,
+  type LlmNeed,
   MANIFEST_VERSION,
 } from "./graph.ts";
 import { isObject, type JsonValue } from "./json.ts";
@@ -16,9 +17,10 @@ import { limits } from "./limits.ts";
 import { aggregatorConfig, routerConfig, secondsRange, sensorConfig } from "./manifest/agent-config.ts";
 import { executorConfig } from "./manifest/executor-config.ts";
 import { Fields, kindOf, oneOf, shown } from "./manifest/fields.ts";
+import { readRunLlm } from "./manifest/llm.ts";
 import { moduleConfig } from "./manifest/module-config.ts";
 import { type ManifestProblem, Problems, quoted } from "./manifest/problems.ts";
-import { type NodeResources, readNodeResources } from "./manifest/resources.ts";
+import { readNodeResources } from "./manifest/resources.ts";
 import { inSteps, isNoNode, rankNodes, readRoutes } from "./manifest/routes.ts";
 import {
   type Ports,
@@ -130,8 +132,9 @@ function* readNodes(manifest: Fields, ports: Ports): Generator<void, readonly No
     manifest.report("nodes", "empty", "is empty: a graph needs at least one node");
   }
   const drafts: NodeDraft[] = [];
+  const runLlm = readRunLlm(manifest);
   yield* inSteps(values, (value, i) => {
-    drafts.push(readNode(manifest.objectIn("nodes", i, value), ports));
+    drafts.push(readNode(manifest.objectIn("nodes", i, value), ports, runLlm));
   });
   return drafts;
 }
@@ -151,14 +154,14 @@ const brokenNode: NodeDraft = {
   services: [],
 };
 
-function readNode(node: Fields | null, ports: Ports): NodeDraft {
+function readNode(node: Fields | null, ports: Ports, runLlm: LlmNeed | null): NodeDraft {
   if (node === null) return brokenNode;
   const nodeId = node.requiredName("node_id") ?? "";
   const type = node.text("type");
   const role = node.text("role");
   const resources = readNodeResources(node);
   const services = readServices(node, withPortsOf(resources.ports, ports));
-  const config = readConfig(node, type === "stream", resources);
+  const config = readConfig(node, { isStream: type === "stream", resources, runLlm });
   if (services.length > 0 && node.raw("agent_type") !== "executor") {
     node.report("services", "no_command", "need a command to live with: only executors offer services");
   }
@@ -173,12 +176,12 @@ function readNode(node: Fields | null, ports: Ports): NodeDraft {
   };
 }
 
-function readConfig(node: Fields, isStream: boolean, resources: NodeResources): AgentConfig {
-  const given = node.isGiven("agent_type", anAgentType);
+function readConfig(node: Fields, given: Parameters<typeof executorConfig>[2]): AgentConfig {
+  const isGiven = node.isGiven("agent_type", anAgentType);
   const agentType = node.choice("agent_type", agentTypes, "router");
   const config = node.object("config");
   // The config of an unknown agent type cannot be checked.
-  if (!given || agentType !== node.raw("agent_type")) return brokenNode.config;
+  if (!isGiven || agentType !== node.raw("agent_type")) return brokenNode.config;
   switch (agentType) {
     case "router":
       return routerConfig(config);
@@ -187,7 +190,7 @@ function readConfig(node: Fields, isStream: boolean, resources: NodeResources): 
     case "sensor":
       return sensorConfig(config);
     case "executor":
-      return executorConfig(node, config, { isStream, resources });
+      return executorConfig(node, config, given);
     case "module":
       return moduleConfig(config);
     default:

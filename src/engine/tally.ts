@@ -24,7 +24,7 @@ export interface Tally {
   rssBytesMax: number;
   /** By what commands with resources of their own were kept within them, the weakest of all; null without such a command. */
   enforcement: Enforcement | null;
-  /** Tokens that workers reported with `metric` events. */
+  /** Tokens that workers reported with `metric` events, and those of models that were asked for them. */
   tokensInput: number;
   tokensOutput: number;
   /** Which of the manifest's outputs were written, by their index. */
@@ -160,7 +160,7 @@ export function countEvent(tally: Tally, { type, payload, hasFailure, chars }: T
   if (type === "log") {
     tally.logs++;
     if (isObject(payload) && logLevelOf(payload.level) === "warn") tally.warnings++;
-  } else if (type === "metric") countMetric(tally, payload);
+  } else if (type === "metric" || type === "llm_call") countMetric(tally, payload);
   else {
     const level = loggedEvents.get(type);
     if (level === undefined) return;

@@ -21,6 +21,7 @@ import type { DecryptedBody, DecryptedConfiguration } from "../security/configur
 import { ConfigurationUnreadable } from "../security/configuration-decryption.ts";
 import { Leftovers } from "./leftovers.ts";
 import { ControlGroups } from "./process/control-groups.ts";
+import { Daemons } from "./process/daemons.ts";
 import { FifoSupply } from "./process/pipes.ts";
 import { ProcessTrees } from "./process/process-trees.ts";
 import { SideCommands } from "./process/side-command.ts";
@@ -66,10 +67,14 @@ interface Running {
 
 /** How long after an attempt the machine is searched for processes that escaped it. */
 const SWEEP_AFTER_MS = 5_000;
+/** How long daemons may take to end when the runner drains. */
+const DAEMON_GRACE_MS = 5_000;
 
 export class LocalTaskRunner implements TaskRunner {
   /** Programs beside the tasks; they end when the runner drains. */
   readonly sideCommands: SideCommands;
+  /** As they, and they run until they are told to end. */
+  readonly daemons: Daemons;
   readonly leftovers: Leftovers;
   readonly volumes: Volumes;
   readonly #options: LocalTaskRunnerOptions;
@@ -96,6 +101,12 @@ export class LocalTaskRunner implements TaskRunner {
     this.#trees = new ProcessTrees(options.home, options.clock);
     this.sideCommands = new SideCommands({ ...options, trees: this.#trees });
     this.#fifos = new FifoSupply(join(options.home, "tmp", "pipes"));
+    this.daemons = new Daemons({
+      trees: this.#trees,
+      spawner: this.#spawner,
+      fifos: this.#fifos,
+      clock: options.clock,
+    });
     const discarded = join(options.home, "tmp", "attempts");
     this.#trash = new Trash(options.home, discarded, options.clock, options.log);
     this.volumes = new Volumes(options.home, options.volumeOwners ?? null);
@@ -232,7 +243,7 @@ export class LocalTaskRunner implements TaskRunner {
     for (const { control } of this.#running.values()) control.end("draining");
     await this.ended();
     this.#cancelSweep?.();
-    await this.sideCommands.close();
+    await Promise.all([this.sideCommands.close(), this.daemons.close(DAEMON_GRACE_MS)]);
     await this.#trees.endStrays().catch((error: unknown) => {
       this.#options.log.warn({ error: String(error) }, "Some processes of ended commands may be left.");
     });

@@ -16,6 +16,7 @@ import { extensionsOf } from "../bundles/definition.ts";
 import type { JsonObject } from "../engine/json.ts";
 import type { Clock } from "../engine/ports.ts";
 import { DomainError } from "../lib/domain-error.ts";
+import type { DeclaredModels } from "../models/serving/declared-models.ts";
 import type { Capacity } from "../resources/capacity.ts";
 import type { ConfigurationSecrets, EncryptedConfiguration } from "../security/configuration.ts";
 import { ConfigurationUnreadable } from "../security/configuration-decryption.ts";
@@ -40,6 +41,7 @@ export interface AcceptanceParts {
   readonly webUiPorts: Pick<WebUiPorts, "candidates" | "refusal">;
   readonly secrets: ConfigurationSecrets;
   readonly capacity: Pick<Capacity, "refuseUnsatisfiable">;
+  readonly declaredModels: Pick<DeclaredModels, "refuseUnserved">;
   /** Why no run is to begin on this node; null while they are. */
   readonly closed: () => string | null;
   readonly clock: Clock;
@@ -104,6 +106,7 @@ export class Acceptance {
     const found = await this.#packageOf(job, configOverrides !== null);
     const { graph, manifest } = found.definition;
     await this.#parts.capacity.refuseUnsatisfiable(graph);
+    await this.#parts.declaredModels.refuseUnserved(graph);
     const answer = withInputs(graph, inputs);
     if (answer.kind === "invalid") throw inputsRefused(answer.problems);
     const paths = secretPathsIn(manifest);

@@ -21,6 +21,7 @@ import type { Priority } from "../engine/share.ts";
 import type { AgentEnds } from "../engine/tally.ts";
 import type { Page } from "../lib/page.ts";
 import type { ModelWrites } from "../models/records.ts";
+import type { LlmUsageWrites, ServedModelRecords, ServedModelWrites } from "../models/serving/records.ts";
 import type { OperationWrites } from "../operations/records.ts";
 import type { EventRecords, EventWrites } from "../schedules/event-records.ts";
 import type { ScheduleRecords, ScheduleWrites } from "../schedules/records.ts";
@@ -234,6 +235,7 @@ export interface GatewayRecords extends ScheduleRecords {
   readonly events: EventRecords;
   readonly deployments: DeploymentRecords;
   readonly sessions: SessionReads;
+  readonly servedModels: ServedModelRecords;
 
   /** Null when there is none, or it was deleted. */
   job(jobId: string): Promise<JobView | null>;
@@ -300,6 +302,8 @@ export interface GatewayWrites extends Pick<GatewayRecords, "job" | "run"> {
   readonly events: EventWrites;
   readonly deployments: DeploymentWrites;
   readonly sessions: SessionWrites;
+  readonly servedModels: ServedModelWrites;
+  readonly llmUsage: LlmUsageWrites;
 
   /** Does a part of the work that may fail alone: one that throws leaves nothing, and the others continue. */
   apart<T>(work: () => Promise<T>): Promise<T>;

@@ -20,7 +20,12 @@ function parts(failing: ReadonlySet<string> = new Set()) {
       failing.has(name) ? [{ service: name, reason: `${name} is not passing.` }] : [],
     ),
   );
-  return { secrets, services, capacity: { refuseUnsatisfiable: async (_graph: Graph) => {} } };
+  return {
+    secrets,
+    services,
+    capacity: { refuseUnsatisfiable: async (_graph: Graph) => {} },
+    declaredModels: { refuseUnserved: async (_graph: Graph) => {} },
+  };
 }
 
 const submit = (manifest: JsonObject, of = parts()) =>

@@ -11,6 +11,7 @@ import { defaultTerms, isPriority, isWeight, type Terms, WEIGHT_MAX } from "../e
 import type { Submission } from "../engine/submission.ts";
 import { DomainError, type DomainErrorEntry } from "../lib/domain-error.ts";
 import { inSlices } from "../lib/slices.ts";
+import type { DeclaredModels } from "../models/serving/declared-models.ts";
 import type { Capacity } from "../resources/capacity.ts";
 import type { ConfigurationSecrets } from "../security/configuration.ts";
 import { hasTooManySecrets, secretPathsIn, TOO_MANY_SECRETS } from "../security/secret-detection.ts";
@@ -25,6 +26,7 @@ export interface SubmissionParts {
   readonly secrets: ConfigurationSecrets;
   readonly services: Pick<Services, "unmet">;
   readonly capacity: Pick<Capacity, "refuseUnsatisfiable">;
+  readonly declaredModels: Pick<DeclaredModels, "refuseUnserved">;
 }
 
 type ManifestParts = Omit<SubmissionParts, "bundles">;
@@ -63,7 +65,8 @@ export function knownManifest(text: string): Untraced | null {
 
 function remember(submission: Untraced): void {
   const { manifestJson, graph } = submission;
-  if (manifestJson.length > KNOWN_CHARS_MAX || graph.requiredServices.length > 0 || hasDemands(graph)) return;
+  if (manifestJson.length > KNOWN_CHARS_MAX || graph.requiredServices.length > 0 || dependsOnMachines(graph))
+    return;
   if (knownManifests.size >= KNOWN_MANIFESTS) knownManifests = new Map();
   knownManifests.set(manifestJson, submission);
 }
@@ -82,7 +85,7 @@ export async function submittedManifest(
   const known = knownManifest(text);
   if (known !== null) return known;
   const terms = termsOf(given);
-  const { secrets, services, capacity } = parts;
+  const { secrets, services, capacity, declaredModels } = parts;
   // Looking through inputs of megabytes takes milliseconds, and so does what comes after each look.
   const isLarge = text.length >= LARGE_JSON_CHARS;
   const { initial_inputs: inputs } = given;
@@ -102,6 +105,7 @@ export async function submittedManifest(
   const parsed = await inSlices(manifestSteps(manifest));
   if (parsed.kind === "invalid") throw invalid(manifestProblemsText(parsed.problems));
   await capacity.refuseUnsatisfiable(parsed.graph);
+  await declaredModels.refuseUnserved(parsed.graph);
   await requireServices(services, parsed.graph.requiredServices);
   if (isLarge) await scheduler.yield();
   const submission = {
@@ -124,7 +128,7 @@ export async function submittedManifest(
  * @throws DomainError `bundle_not_found`, and as for a manifest
  */
 export async function submittedBundle(
-  { secrets, bundles, services, capacity }: SubmissionParts,
+  { secrets, bundles, services, capacity, declaredModels }: SubmissionParts,
   { bundleId, inputs, config, terms }: BundleSubmission,
   held: string[],
 ): Promise<Untraced> {
@@ -141,6 +145,7 @@ export async function submittedBundle(
   );
   if (answer.kind === "invalid") throw invalid(answer.problems.join("; "));
   await capacity.refuseUnsatisfiable(answer.graph);
+  await declaredModels.refuseUnserved(answer.graph);
   await requireServices(services, answer.graph.requiredServices);
   const { configuration } = launch;
   return {
@@ -166,8 +171,8 @@ export function termsOf(body: JsonObject): Terms {
   return { priority, weight };
 }
 
-const hasDemands = ({ nodes }: Graph) =>
-  nodes.some(({ config }) => config.kind === "executor" && config.demand !== null);
+const dependsOnMachines = ({ nodes }: Graph) =>
+  nodes.some(({ config }) => config.kind === "executor" && (config.demand ?? config.llm) !== null);
 
 async function requireServices(
   services: SubmissionParts["services"],

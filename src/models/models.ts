@@ -43,6 +43,7 @@ export interface ModelsParts {
   readonly isBrought: (modelId: string, sha256: string) => Promise<boolean>;
   /** The places of content that runs of this machine read, or are about to, with one of the runs. */
   readonly runsReading: () => Promise<ReadonlyMap<string, string>>;
+  readonly isServed: (modelId: string) => Promise<boolean>;
   readonly openSource: InstallsParts["openSource"];
   readonly memory: () => Memory;
   readonly clock: Clock;
@@ -328,13 +329,16 @@ export class Models {
   }
 
   async #usesOf(modelId: string): Promise<readonly string[]> {
-    const { records, runsReading } = this.#parts;
+    const { records, runsReading, isServed } = this.#parts;
     const place = await this.place(modelId);
     const run = place === null ? undefined : (await runsReading()).get(place);
     const model = await records.model(modelId);
     return [
       ...(model?.blueprints ?? []).map((blueprintId) => `blueprint ${blueprintId}`),
       ...(run === undefined ? [] : [`run ${run}`]),
+      ...((await isServed(modelId))
+        ? [`whoever asks it, as it is served (troupe models stop ${modelId})`]
+        : []),
     ];
   }
 

@@ -18,6 +18,7 @@ export const operationKinds = [
   "model_installation",
   "model_update",
   "model_removal",
+  "model_serve",
 ] as const;
 export type OperationKind = (typeof operationKinds)[number];
 

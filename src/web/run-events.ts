@@ -30,6 +30,6 @@ export class RunEvents {
 }
 
 /** An address that stands for all of the machine's can be bound, but not everywhere be called. */
-function reachable(api: string): string {
+export function reachable(api: string): string {
   return api.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 }

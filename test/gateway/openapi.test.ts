@@ -12,6 +12,7 @@ import { type Answer, type Asked, ask, ended, happens, sendBundle } from "../sup
 import { makeGivingUp } from "../support/giving-up.ts";
 import { executor, graph, router, sensor } from "../support/graphs.ts";
 import { startGatewayHere } from "../support/in-process.ts";
+import { completion, sendJson, startUpstream } from "../support/llm.ts";
 import { Judge, openApiOf } from "../support/openapi.ts";
 import type { Program } from "../support/program.ts";
 import { until } from "../support/until.ts";
@@ -270,6 +271,30 @@ test("a deployment, from its creation to its deletion, is as the document says",
   const streamed = judged("GET", `${path}/events/stream`);
   await judged("DELETE", path, { headers: { "if-match": "*" } });
   assert.match((await streamed).text, /event: deployment_deleted/);
+});
+
+test("a model that is served is as the document says, and so are requests for it", async () => {
+  await using upstream = await startUpstream(sendJson({ data: [] }), sendJson(completion("Yes.")));
+  const source = { openai: { base_url: upstream.url, model: "m", api_key: "sk-upstream-key" } };
+  await judged("POST", "/models", { body: { model_id: "asked", source } });
+  await judged("POST", "/models/none/serve");
+  await judged("POST", "/models/asked/stop");
+  const served = await judged("POST", "/models/asked/serve", { body: { concurrency: 2, queue: 0 } });
+  const path = `/operations/${served.body.operation_id}`;
+  await until("it is served", async () => (await judged("GET", path)).body.status === "completed");
+  const { result } = (await judged("GET", path)).body;
+  assert.deepEqual(result, { model_id: "asked", base_url: `${program.api}/llm/v1` });
+  await judged("GET", "/models/asked/serving");
+  await judged("GET", "/llm/v1/models");
+  const body = { model: "asked", messages: [{ role: "user", content: "Is it raining?" }] };
+  for (const one of ["chat/completions", "completions", "embeddings"])
+    assert.equal((await judged("POST", `/llm/v1/${one}`, { body })).status, 200);
+  await judged("POST", "/llm/v1/chat/completions", { body: { model: "none" } });
+  await judged("POST", "/llm/v1/chat/completions");
+  const key = { authorization: "Bearer trl_forged" };
+  const forged = await judged("POST", "/llm/v1/chat/completions", { body, headers: key });
+  assert.equal(forged.status, 401);
+  await judged("POST", "/models/asked/stop");
 });
 
 test("a model, from its registration to its deletion, is as the document says", async () => {

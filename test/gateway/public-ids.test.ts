@@ -292,7 +292,11 @@ async function models(): Promise<void> {
     "its installation has failed",
     async () => (await say("GET", operation)).body.status === "failed",
   );
-  for (const verb of ["validate", "update", "remove"]) await say("POST", `${model}/${verb}`);
+  for (const verb of ["validate", "update", "remove", "serve", "stop"]) await say("POST", `${model}/${verb}`);
+  await say("GET", `${model}/serving`);
+  for (const path of ["chat/completions", "completions", "embeddings"])
+    await say("POST", `/api/v1/llm/v1/${path}`, { body: { model: "public" } });
+  await say("GET", "/api/v1/llm/v1/models");
   const { items } = (await say("GET", `${model}/installations`)).body;
   const place = `${model}/installations/${(items as readonly JsonObject[])[0]?.installation_id}`;
   await say("GET", place);

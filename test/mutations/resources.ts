@@ -194,7 +194,7 @@ export const resourceMutations: readonly Mutation[] = [
   {
     fault: "a manifest that asks for resources is looked at once, and then accepted whatever the limits are",
     file: "src/launch/submissions.ts",
-    search: " || hasDemands(graph)",
+    search: " || dependsOnMachines(graph)",
     replacement: "",
     tests: ["src/launch/submissions.test.ts"],
   },

@@ -252,6 +252,7 @@ export async function coreOf(program: TestProgram) {
   });
   const newTraceId = () => "4bf92f3577b34da6a3ce929d0e0e4736";
   const capacity = { refuseUnsatisfiable: async () => {} };
+  const declaredModels = { refuseUnserved: async () => {} };
   const looked = {
     bundles,
     plans,
@@ -260,6 +261,7 @@ export async function coreOf(program: TestProgram) {
     webUiPorts,
     secrets,
     capacity,
+    declaredModels,
     closed: () => null,
     clock,
   };

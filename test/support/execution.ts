@@ -114,6 +114,7 @@ export function executorConfig(changes: Partial<ExecutorConfig> = {}): ExecutorC
     longLived: false,
     safeToRetry: true,
     runEvents: false,
+    llm: null,
     optional: false,
     ...changes,
   };

@@ -6,6 +6,7 @@ import {
   isKnownRunner,
   isSandboxRunner,
   isWithheldVariable,
+  type LlmNeed,
   type Upload,
 } from "../graph.ts";
 import { isObject, type JsonValue } from "../json.ts";
@@ -13,6 +14,7 @@ import { type Labels, noLabels } from "../labels.ts";
 import { sandboxLabels } from "../sandbox.ts";
 import { attemptsRange, executionDefaults, millisecondsRange, secondsRange } from "./agent-config.ts";
 import type { Fields, Place } from "./fields.ts";
+import { llmOf } from "./llm.ts";
 import { quoted } from "./problems.ts";
 import type { NodeResources } from "./resources.ts";
 import { readPolicy, sandboxWorkspace } from "./sandbox-policy.ts";
@@ -22,13 +24,20 @@ const NODE_LABELS_MAX = 64;
 const LABEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
 const LABEL_VALUE = /^[A-Za-z0-9._-]{0,63}$/;
 
+interface ExecutorGiven {
+  readonly isStream: boolean;
+  readonly resources: NodeResources;
+  /** Of the manifest. */
+  readonly runLlm: LlmNeed | null;
+}
+
 /**
- * @param read.isStream whether the node's own type is "stream", which makes the executor long-lived
+ * @param given.isStream whether the node's own type is "stream", which makes the executor long-lived
  */
 export function executorConfig(
   node: Fields,
   config: Fields,
-  { isStream, resources }: { readonly isStream: boolean; readonly resources: NodeResources },
+  { isStream, resources, runLlm }: ExecutorGiven,
 ): ExecutorConfig {
   const isInNode = (name: string): boolean => config.raw(name) === undefined && node.raw(name) !== undefined;
   const having = (name: string): Fields => (isInNode(name) ? node : config);
@@ -59,6 +68,7 @@ export function executorConfig(
       having("idempotent").boolean("idempotent", true) &&
       having("safe_to_retry").boolean("safe_to_retry", true),
     runEvents: config.boolean("run_events", false),
+    llm: llmOf(node, config, runLlm),
     optional: config.boolean("optional", false),
   };
 }

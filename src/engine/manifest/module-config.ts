@@ -37,6 +37,13 @@ export function moduleConfig(config: Fields): ModuleConfig | ExecutorConfig {
     nodeLabels: { ...nodeLabels(config), ...sandboxLabels },
     runnerModule: "Sandbox",
     ...{ demand: null, ports: [], volumes: [], environment: {}, workdir: null, sandboxUploadPath: null },
-    ...{ outputMessageType: null, longLived: false, safeToRetry: true, runEvents: false, optional: false },
+    ...{
+      outputMessageType: null,
+      longLived: false,
+      safeToRetry: true,
+      runEvents: false,
+      llm: null,
+      optional: false,
+    },
   };
 }

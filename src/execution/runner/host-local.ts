@@ -14,6 +14,7 @@ import {
   type ExecutorConfig,
   isKnownRunner,
   isSandboxRunner,
+  type LlmNeed,
 } from "../../engine/graph.ts";
 import type { Clock, EngineLog } from "../../engine/ports.ts";
 import type { CommandResult, TaskOutcome, TaskStart } from "../../engine/task-port.ts";
@@ -47,7 +48,7 @@ import { startWords } from "./module-process.ts";
 import { findModule, timeoutOf } from "./module-reply.ts";
 import type { PayloadOf } from "./paths.ts";
 import type { Trash } from "./trash.ts";
-import { type RunEventsPlace, workerEnvironment } from "./worker-contract.ts";
+import { type LlmPlace, type RunEventsPlace, workerEnvironment } from "./worker-contract.ts";
 import { WorkerProcess, type WorkerTools } from "./worker-process.ts";
 
 export interface HostLocalOptions {
@@ -69,12 +70,23 @@ export interface HostLocalOptions {
   readonly requireSandbox: () => boolean;
   /** Where the live events of a run are read; null, or absent, when nobody serves them. */
   readonly runEvents?: (runId: string) => RunEventsPlace | null;
+  /** Lets an attempt ask the model that its node declares, until it is closed; absent: nobody serves any. */
+  readonly openLlm?: (attempt: AskingAttempt) => Promise<LlmPlace & { close(): void }>;
   /** An agent's declared variables as they are on this machine; absent: as declared. */
   readonly environmentHere?: (
     agentId: string,
     declared: Readonly<Record<string, string>>,
   ) => Readonly<Record<string, string>>;
   readonly log: EngineLog;
+}
+
+/** An attempt whose node declares a model. */
+export interface AskingAttempt {
+  readonly runId: string;
+  readonly agentId: string;
+  readonly attempt: number;
+  readonly need: LlmNeed;
+  readonly tell: AttemptReport["events"];
 }
 
 export interface HostLocalTools extends WorkerTools {
@@ -92,6 +104,7 @@ export interface Attempt {
   readonly report: AttemptReport;
   readonly redactor: Redactor;
   readonly runEvents: RunEventsPlace | null;
+  readonly llm: LlmPlace | null;
 }
 
 export class HostLocalRunner {
@@ -129,7 +142,10 @@ export class HostLocalRunner {
       throw new Error("A sandboxed command has no policy.");
     if (given.sandbox === null && this.#options.requireSandbox())
       return failed("sandbox.required", "SVC_REQUIRE_SANDBOX is true: commands run in sandboxes only.");
-    const config = await withPolicy(given, task, this.#options.payloadOf);
+    await using open = new AsyncDisposableStack();
+    const llm = await this.#openLlm(task, given.llm, report);
+    if (llm !== null) open.defer(() => llm.close());
+    const config = allowing(await withPolicy(given, task, this.#options.payloadOf), llm);
     if (config.module !== null) {
       const found = await findModule(task, config.module.path, this.#options.payloadOf);
       if (found.kind === "missing") return failed("module.load_failed", found.reason);
@@ -139,11 +155,12 @@ export class HostLocalRunner {
       ...task.secrets,
       ...this.#options.runtimeSecrets,
       ...(runEvents?.token == null ? [] : [runEvents.token]),
+      ...(llm === null ? [] : [llm.key]),
     ];
     const secrets = secretsOf(config, shown, this.#options.runtimeEnv);
     const made = await this.#redactors.made(secrets);
     const redactor = config.longLived ? growingRedactor(this.#redactors, secrets, control.secrets) : made;
-    const attempt = { task, config, control, report, redactor, runEvents };
+    const attempt = { task, config, control, report, redactor, runEvents, llm };
     const disarm = armTimeout(this.#options.clock, task, control);
     try {
       return await this.#attempt(attempt);
@@ -155,6 +172,12 @@ export class HostLocalRunner {
     } finally {
       disarm();
     }
+  }
+
+  async #openLlm({ runId, agentId, ref }: TaskStart, need: LlmNeed | null, report: AttemptReport) {
+    const { openLlm } = this.#options;
+    if (need == null || openLlm === undefined) return null;
+    return openLlm({ runId, agentId, attempt: ref.attempt, need, tell: (events) => report.events(events) });
   }
 
   async #attempt(attempt: Attempt): Promise<TaskOutcome> {
@@ -247,7 +270,7 @@ export class HostLocalRunner {
     output: AttemptOutput,
     { sandbox, group }: Around,
   ): Promise<WorkerProcess> {
-    const { task, report, redactor, runEvents } = attempt;
+    const { task, report, redactor, runEvents, llm } = attempt;
     const { workerEnvPrefixes: prefixes, runtimeEnv, environmentHere } = this.#options;
     const { environment } = attempt.config;
     const config = {
@@ -258,7 +281,7 @@ export class HostLocalRunner {
     const seen = sandbox?.places ?? places;
     const words = startWords(config, task, seen);
     const base = sandbox === null ? inheritedFrom(runtimeEnv) : sandboxEnvironment;
-    const env = workerEnvironment({ config, task, places: seen, prefixes, runEvents, runtimeEnv, base });
+    const env = workerEnvironment({ config, task, places: seen, prefixes, runEvents, llm, runtimeEnv, base });
     const mark = trees.newMark();
     try {
       if (group !== null && sandbox === null)
@@ -295,6 +318,15 @@ export class HostLocalRunner {
       throw failureOfLostStart();
     }
   }
+}
+
+/** A sandbox reaches the address at which its worker asks a model, whatever its policy lists. */
+function allowing(config: ExecutorConfig, llm: LlmPlace | null): ExecutorConfig {
+  const { sandbox } = config;
+  if (sandbox === null || llm === null) return config;
+  const { network } = sandbox;
+  const allow = [...network.allow, new URL(llm.baseUrl).host];
+  return { ...config, sandbox: { ...sandbox, network: { ...network, allow } } };
 }
 
 interface CommandRun extends Left {

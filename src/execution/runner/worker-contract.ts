@@ -209,6 +209,12 @@ export interface RunEventsPlace {
   readonly token: string | null;
 }
 
+/** Where a worker asks the model that its node declares. */
+export interface LlmPlace {
+  readonly baseUrl: string;
+  readonly key: string;
+}
+
 /** What `{name}` stands for in a command's words. */
 function placeholders(task: TaskStart, places: WorkerPlaces): ReadonlyMap<string, string> {
   const { files, workdir, runFolder } = places;
@@ -276,6 +282,8 @@ export interface WorkerEnvironment {
   readonly prefixes: readonly string[];
   /** Null when the worker has not asked for them, or nobody serves them. */
   readonly runEvents: RunEventsPlace | null;
+  /** Null when its node declares no model, or nobody serves any. */
+  readonly llm: LlmPlace | null;
   /** The runtime's own environment. */
   readonly runtimeEnv: Readonly<Record<string, string | undefined>>;
   /** What the worker has before all else. */
@@ -284,7 +292,7 @@ export interface WorkerEnvironment {
 
 /** Builds a worker's whole environment. */
 export function workerEnvironment(given: WorkerEnvironment): Record<string, string> {
-  const { config, task, places, prefixes, runEvents, runtimeEnv, base } = given;
+  const { config, task, places, prefixes, runEvents, llm, runtimeEnv, base } = given;
   const passed = config.passEnv.filter((name) => !isWithheldVariable(name));
   const env: Record<string, string> = { ...base, ...valuesOf(passed, runtimeEnv), ...config.environment };
   // A module is given what it gets as arguments.
@@ -311,10 +319,20 @@ export function workerEnvironment(given: WorkerEnvironment): Record<string, stri
     ...(brought.models !== null && { MODELS_DIR: brought.models }),
     ...(runEvents !== null && { BLUEPRINT_RUN_EVENTS_URL: runEvents.url }),
     ...(runEvents?.token != null && { BLUEPRINT_RUN_EVENTS_TOKEN: runEvents.token }),
+    ...(llm !== null && {
+      LLM_API_BASE: llm.baseUrl,
+      LLM_API_KEY: llm.key,
+      LLM_MODEL: config.llm?.model ?? "",
+    }),
     ...(config.demand !== null && allocationVariables(config, config.demand, { lease: task.lease, volumes })),
   };
   for (const prefix of new Set(["SVC_", ...prefixes])) {
     for (const [name, value] of Object.entries(contract)) env[prefix + name] = value;
+  }
+  // Where clients of the OpenAI protocol look.
+  if (llm !== null && config.llm?.openaiEnv === true) {
+    env.OPENAI_BASE_URL = llm.baseUrl;
+    env.OPENAI_API_KEY = llm.key;
   }
   // Where OpenTelemetry's libraries look.
   env.TRACEPARENT = task.traceparent;

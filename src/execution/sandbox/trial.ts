@@ -84,7 +84,7 @@ export async function tryNode(node: GraphNode, what: "check" | "shell", parts: T
       sandbox.places,
     );
     const variables = workerEnvironment({
-      ...{ config, task, places: sandbox.places, prefixes: [], runEvents: null, runtimeEnv: env },
+      ...{ config, task, places: sandbox.places, prefixes: [], runEvents: null, llm: null, runtimeEnv: env },
       base: sandboxEnvironment,
     });
     const started = sandbox.wrap(words, variables);

@@ -7,6 +7,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { BundleProblem } from "../../bundles/problem.ts";
 import type { DomainError } from "../../lib/domain-error.ts";
 import { domainErrorOf } from "./domain-errors.ts";
+import { openAiText, speaksOpenAi } from "./openai-answers.ts";
 import { loggedPath, pathOf } from "./path-of.ts";
 import { PROBLEM_TYPE, Problem, problemText, shown } from "./problem.ts";
 import { sendBeforeRest } from "./read-rest.ts";
@@ -46,8 +47,9 @@ export function sendProblem(
   for (const name of representation) reply.removeHeader(name);
   for (const [name, value] of Object.entries(problem.headers)) reply.header(name, value);
   // Bytes, because text would get a charset, which this media type does not have.
-  const body = Buffer.from(problemText(problem, request.id));
-  send(reply.code(problem.status).header("content-type", PROBLEM_TYPE), body);
+  const isOpenAi = speaksOpenAi(request.url);
+  const body = Buffer.from(isOpenAi ? openAiText(problem) : problemText(problem, request.id));
+  send(reply.code(problem.status).header("content-type", isOpenAi ? "application/json" : PROBLEM_TYPE), body);
 }
 
 function note(request: FastifyRequest, problem: Problem, error: unknown): void {

@@ -20,6 +20,8 @@ export interface Documentation {
   readonly security?: readonly Readonly<Record<string, readonly string[]>>[];
   /** Leaves the route out of the document. */
   readonly hide?: boolean;
+  /** Whether its errors have the shape of the OpenAI protocol. */
+  readonly speaksOpenAi?: boolean;
   readonly answers?: Answers;
   readonly problems?: readonly ProblemCode[];
 }
@@ -34,7 +36,10 @@ export type Answers = Readonly<
 >;
 
 interface Entry<Path extends string, Query extends Schema, Body extends Schema>
-  extends Pick<Documentation, "description" | "consumes" | "security" | "problems"> {
+  extends Pick<
+    Documentation,
+    "description" | "consumes" | "security" | "problems" | "hide" | "speaksOpenAi"
+  > {
   readonly operationId: string;
   readonly summary: string;
   readonly query?: Query;
@@ -81,7 +86,7 @@ export const remove = entry("DELETE");
 export function addRoutes(api: FastifyInstance, tag: string, routes: readonly Route[]): void {
   for (const route of routes) {
     const { method, path, query, headers, body, preValidation, answersHead = false, handle } = route;
-    const { operationId, summary, description, consumes, security, answers } = route;
+    const { operationId, summary, description, consumes, security, answers, hide, speaksOpenAi } = route;
     const params = paramsOf(path);
     api.route({
       method: answersHead ? [method, "HEAD"] : method,
@@ -91,6 +96,8 @@ export function addRoutes(api: FastifyInstance, tag: string, routes: readonly Ro
         tags: [tag],
         summary,
         ...(description !== undefined && { description }),
+        ...(hide === true && { hide }),
+        ...(speaksOpenAi === true && { speaksOpenAi }),
         ...(consumes !== undefined && { consumes }),
         ...(security !== undefined && { security }),
         ...(params !== null && { params }),

@@ -4,7 +4,7 @@ import { STATUS_CODES } from "../../lib/node-http.ts";
 import { PROBLEM_TYPE } from "../core/problem.ts";
 import { type ProblemCode, problemCodes, titleOf } from "../core/problem-codes.ts";
 import type { Documentation } from "../core/route.ts";
-import { ProblemSchema } from "../resources/schemas.ts";
+import { LlmErrorSchema, ProblemSchema } from "../resources/schemas.ts";
 import { description, headers, securitySchemes, tags, uploadBody, withETag } from "./openapi-info.ts";
 import { type Json, type JsonMap, NamedSchemas } from "./openapi-schema.ts";
 import { namedSchemas } from "./resources.ts";
@@ -126,9 +126,12 @@ class Writer {
     return { required: required.length > 0, content: { "application/json": { schema } } };
   }
 
-  #answers({ answers = {}, problems = [] }: Documentation, of: SuccessOf): JsonMap {
+  #answers({ answers = {}, problems = [], speaksOpenAi = false }: Documentation, of: SuccessOf): JsonMap {
     const byStatus = Map.groupBy(problems, (code) => problemCodes[code].status);
-    const failures = [...byStatus].map(([status, codes]) => [status, this.#failure(status, codes)]);
+    const failures = [...byStatus].map(([status, codes]) => [
+      status,
+      speaksOpenAi ? this.#openAiFailure(status) : this.#failure(status, codes),
+    ]);
     const successes = Object.entries(answers).map(([status, answer]) => [
       status,
       this.#success(Number(status), answer, of),
@@ -164,6 +167,19 @@ class Writer {
       ([type, { schema, ...rest }]) => [type, { ...rest, schema: this.#schemas.shown(schema) }] as const,
     );
     return Object.fromEntries(shown);
+  }
+
+  /** Its code may be the upstream's. */
+  #openAiFailure(status: number): JsonMap {
+    const name = `llm-${status}`;
+    if (!this.#responses.has(name)) {
+      this.#responses.set(name, {
+        description: "An error of the OpenAI protocol: its message says what happened and what to do next.",
+        headers: references(status === 401 ? failureHeaders(status) : ["X-Request-Id"]),
+        content: { "application/json": { schema: this.#schemas.shown(LlmErrorSchema) } },
+      });
+    }
+    return { $ref: `#/components/responses/${name}` };
   }
 
   /** Operations that fail for the same reasons refer to one description of it. */

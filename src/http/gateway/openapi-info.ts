@@ -28,6 +28,10 @@ export const tags = [
   { name: "models", description: "Language models: where they come from, and where they are installed." },
   { name: "events", description: "What has happened, and the schedules that react to it." },
   { name: "services", description: "Long-lived processes that open runs offer, found by their names." },
+  {
+    name: "llm",
+    description: "The OpenAI protocol for models that are served, at /api/v1/llm/v1: for its clients.",
+  },
   { name: "runtime", description: "The embedded runtime: what it does, and whether its machine is well." },
   { name: "console", description: "Sessions of browsers, and links that open them." },
   { name: "system", description: "Health, nodes, summaries, metrics." },

@@ -64,6 +64,8 @@ before(async () => {
   app.addHook("onRoute", ({ method, url }) => {
     // What a page is made of is its own affair.
     if (/^\/api\/v1\/runs\/:run_id\/dashboard\/|^\/console(?:$|\/\*$|\/assets\/)/.test(url)) return;
+    // For clients of the protocol: an id with slashes is a path of several parts, which the document cannot have.
+    if (url === "/api/v1/llm/v1/models/*") return;
     for (const name of [method].flat()) if (name !== "HEAD") registered.push(`${name} ${url}`);
   });
   ({ body: text } = await app.inject("/openapi.json"));
@@ -148,6 +150,11 @@ test("every failure of every operation is a Problem with an example of each code
       assert.ok(headers?.["X-Request-Id"], `${name} ${status}`);
       // The health answers keep their shape while the store fails.
       if (status === "503" && /\/health$/.test(name)) continue;
+      if (name.includes("/llm/")) {
+        const schema = { $ref: "#/components/schemas/LlmError" };
+        assert.deepEqual(content, { "application/json": { schema } }, `${name} ${status}`);
+        continue;
+      }
       const media = content?.["application/problem+json"];
       assert.deepEqual(media?.schema, { $ref: "#/components/schemas/Problem" }, `${name} ${status}`);
       for (const [code, { value }] of Object.entries(
@@ -243,7 +250,7 @@ test("no schema is there twice: what many operations use is referred to", () => 
   const texts = Object.values(schemas).map((schema) => JSON.stringify(schema));
   assert.equal(new Set(texts).size, texts.length);
   // The problem body alone would fill more than this if it stood in every answer.
-  assert.ok(text.length < 400_000, `${text.length} characters`);
+  assert.ok(text.length < 450_000, `${text.length} characters`);
 });
 
 test("a client that has the document gets 304", async () => {

@@ -15,9 +15,11 @@ import * as humanRequests from "../resources/human-requests.ts";
 import * as jobGrid from "../resources/job-grid.ts";
 import * as jobs from "../resources/jobs.ts";
 import * as listStream from "../resources/list-stream.ts";
+import * as llm from "../resources/llm.ts";
 import * as logs from "../resources/logs.ts";
 import * as metrics from "../resources/metrics.ts";
 import * as modelActions from "../resources/model-actions.ts";
+import * as modelServing from "../resources/model-serving.ts";
 import * as models from "../resources/models.ts";
 import * as nodeChanges from "../resources/node-changes.ts";
 import * as nodeDrain from "../resources/node-drain.ts";
@@ -51,6 +53,8 @@ const resources = [
   blueprintActions,
   models,
   modelActions,
+  modelServing,
+  llm,
   operations,
   jobs,
   jobGrid,

@@ -49,6 +49,18 @@ export const ProblemSchema = Type.Object(
   "An error (RFC 9457).",
 );
 
+export const LlmErrorSchema = Type.Object(
+  {
+    error: Type.Object({
+      message: Type.String("What happened and what to do next."),
+      type: Type.String({ examples: ["invalid_request_error"] }),
+      param: Type.Nullable(Type.String("The member of the request that is wrong.")),
+      code: Type.Nullable(Type.String({ examples: ["model_not_found"] })),
+    }),
+  },
+  "An error of the OpenAI protocol.",
+);
+
 export const idempotencyKeyHeader = Type.Input({
   "idempotency-key": Type.String(
     "A fresh unique text for each intended effect. A repeated request with the same key and body gets the first answer again, for 24 hours.",

@@ -5,6 +5,7 @@ import { type ClusterNodes, type ClusterTotals, totalsOf } from "../../cluster/c
 import { JournalUnavailable } from "../../engine/journal.ts";
 import type { EventRecords } from "../../schedules/event-records.ts";
 import type { DeploymentCounts } from "./deployment-counts.ts";
+import type { LlmCounts } from "./llm-counts.ts";
 import type { Lag, ProcessMeter } from "./process-meter.ts";
 import type { RuntimeMeter } from "./runtime-meter.ts";
 import type { RuntimeReading, StoreBytes } from "./runtime-metrics.ts";
@@ -20,6 +21,7 @@ export interface MetricsParts {
   readonly meter: RuntimeMeter;
   readonly schedules: ScheduleCounts;
   readonly deployments: DeploymentCounts;
+  readonly llm: LlmCounts;
   readonly events: Pick<EventRecords, "countWaiting">;
   readonly engine: { readonly openJobs: number; waiting(): RuntimeReading["waiting"] };
   readonly pools: { snapshot(): RuntimeReading["pools"] };
@@ -45,6 +47,7 @@ export function metricsSource(parts: MetricsParts): MetricsSource {
     meter,
     schedules,
     deployments,
+    llm,
     engine,
     pools,
     streams,
@@ -69,6 +72,7 @@ export function metricsSource(parts: MetricsParts): MetricsSource {
       meter,
       schedules,
       deployments,
+      llm,
       eventsWaiting: await eventsWaiting(parts),
     }),
   };

@@ -3,7 +3,16 @@
 
 import type { ClusterTotals } from "../../cluster/cluster-nodes.ts";
 import type { DeploymentCounts } from "./deployment-counts.ts";
-import { counter, gauge, histogram, histogramSamples, labelled, type Metric } from "./exposition.ts";
+import {
+  counter,
+  gauge,
+  histogram,
+  histogramSamples,
+  labelled,
+  type Metric,
+  type Sample,
+} from "./exposition.ts";
+import type { LlmCounts, ModelCounts } from "./llm-counts.ts";
 import type { ProcessSample } from "./process-meter.ts";
 import type { RuntimeMeter } from "./runtime-meter.ts";
 import type { ScheduleCounts } from "./schedule-counts.ts";
@@ -28,6 +37,7 @@ export interface RuntimeReading {
   readonly meter: RuntimeMeter;
   readonly schedules: ScheduleCounts;
   readonly deployments: DeploymentCounts;
+  readonly llm: LlmCounts;
   /** Null while they cannot be read. */
   readonly eventsWaiting: number | null;
   /** Null while the nodes cannot be read. */
@@ -54,6 +64,7 @@ export function runtimeMetrics(reading: RuntimeReading): readonly Metric[] {
     ...workMetrics(reading.meter),
     ...scheduleMetrics(reading.schedules),
     ...deploymentMetrics(reading.deployments),
+    ...llmMetrics(reading.llm),
     ...retentionMetrics(reading.retention),
     ...(reading.eventsWaiting === null ? [] : [waitingMetric(reading.eventsWaiting)]),
     ...(reading.cluster === null ? [] : clusterMetrics(reading.cluster)),
@@ -170,6 +181,36 @@ function deploymentMetrics({ rollouts, instances }: DeploymentCounts): readonly 
   return [
     labelled("counter", "troupe_deployment_rollouts_total", ended, "outcome", rollouts),
     labelled("counter", "troupe_deployment_instances_total", changed, "event", instances),
+  ];
+}
+
+function llmMetrics({ models }: LlmCounts): readonly Metric[] {
+  const samples = (of: (counts: ModelCounts) => readonly Sample[]) =>
+    [...models].flatMap(([model, counts]) =>
+      of(counts).map((sample) => ({ ...sample, labels: { model, ...sample.labels } })),
+    );
+  const each = (label: string, values: Readonly<Record<string, number>>) =>
+    Object.entries(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
+  const tokens = "Tokens of answered requests: asked, and answered; also those that were estimated.";
+  const estimated = "Tokens of these that no upstream has told, and were estimated.";
+  const metric = (name: string, kind: Metric["kind"], help: string, of: Parameters<typeof samples>[0]) => ({
+    name: `troupe_llm_${name}`,
+    kind,
+    help,
+    samples: samples(of),
+  });
+  return [
+    metric("requests_total", "counter", "Requests to served models, by how they ended.", ({ requests }) =>
+      each("outcome", requests),
+    ),
+    metric("tokens_total", "counter", tokens, (counts) => each("direction", counts.tokens)),
+    metric("estimated_tokens_total", "counter", estimated, (counts) => each("direction", counts.estimated)),
+    metric("request_seconds", "histogram", "From a request to the end of its answer.", ({ seconds }) =>
+      histogramSamples(seconds),
+    ),
+    metric("first_token_seconds", "histogram", "From a request to the first part of its answer.", (counts) =>
+      histogramSamples(counts.firstTokenSeconds),
+    ),
   ];
 }
 

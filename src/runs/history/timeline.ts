@@ -8,7 +8,7 @@
 // parent has a record. The lease that it waits for is named there; it has records of its own from when it is acquired.
 
 import { eventType } from "../../engine/event.ts";
-import type { JsonObject, JsonValue } from "../../engine/json.ts";
+import { isObject, type JsonObject, type JsonValue } from "../../engine/json.ts";
 import {
   agentSpan,
   attemptSpan,
@@ -117,6 +117,15 @@ const shapes: ReadonlyMap<string, Shape> = new Map(
       (who, fields) =>
         `${who} was refused a connection: ${textField(fields, "reason") ?? "no reason was given"}`,
     ),
+    llm_call: of("task", "asked", "running", (who, fields) => {
+      const status = wholeField(fields, "status") ?? 0;
+      const model = textField(fields, "model") ?? "a model";
+      const given = isObject(fields.tokens) ? fields.tokens : {};
+      const tokens = (wholeField(given, "input") ?? 0) + (wholeField(given, "output") ?? 0);
+      return status === 200
+        ? `${who} asked ${model}: ${tokens} tokens in ${wholeField(fields, "duration_ms") ?? 0} ms`
+        : `${who} asked ${model} and got status ${status}`;
+    }),
     sandbox_job_started: attempt("started", "running", "started"),
     sandbox_job_completed: attempt("completed", "completed", "completed"),
     sandbox_job_failed: attempt("failed", "failed", "failed"),

@@ -21,6 +21,8 @@ export async function deleteJobRows(
   await noteGarbage(db, notes);
   const ids = jobs.map(({ jobId }) => jobId);
   await db.deleteFrom("jobs").where("job_id", "in", ids).execute();
+  const runIds = jobs.map(({ runId }) => runId);
+  await db.deleteFrom("llm_usage").where("run_id", "in", runIds).execute();
 }
 
 interface Part {

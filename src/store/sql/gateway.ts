@@ -20,6 +20,7 @@ import { listRuns } from "./run-list.ts";
 import { runReads, runWrites } from "./runs.ts";
 import { scheduleReads, scheduleWrites } from "./schedules.ts";
 import type { Schema } from "./schema.generated.ts";
+import { llmUsageWrites, servedModelReads, servedModelWrites } from "./served-models.ts";
 import { sessionReads, sessionWrites } from "./sessions.ts";
 import { eventReads, eventWrites } from "./trigger-events.ts";
 
@@ -45,6 +46,7 @@ export function sqlGatewayRecords(
     events: eventReads(database),
     deployments: deploymentReads(database),
     sessions: sessionReads(database),
+    servedModels: servedModelReads(database),
     async write(work) {
       const runs = new Set<string | null>();
       const schedules = new Set<string>();
@@ -75,6 +77,8 @@ function writesIn(
     events: eventWrites(db),
     deployments: deploymentWrites(db),
     sessions: sessionWrites(db),
+    servedModels: servedModelWrites(db),
+    llmUsage: llmUsageWrites(db),
     apart: (work) => atSavepoint(db, work),
     ...definitions,
     async deleteJob(jobId, expectedRevision) {

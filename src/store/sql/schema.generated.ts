@@ -238,6 +238,12 @@ export interface Schema {
     priority: string;
     weight: number;
   };
+  llm_usage: {
+    run_id: string;
+    scope: string;
+    requests: number;
+    tokens: number;
+  };
   mailboxes: {
     job_id: string;
     agent_index: number;
@@ -392,6 +398,12 @@ export interface Schema {
   };
   schema_migrations: {
     name: string;
+  };
+  served_models: {
+    model_id: string;
+    settings_json: string;
+    created_at: number;
+    updated_at: number;
   };
   sessions: {
     session_id: string;

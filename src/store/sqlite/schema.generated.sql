@@ -468,6 +468,19 @@ CREATE TABLE model_installations (
   updated_at      INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX model_installations_place ON model_installations (model_id, node_id);
+CREATE TABLE served_models (
+  model_id      TEXT PRIMARY KEY,
+  settings_json TEXT NOT NULL,
+  created_at    INTEGER NOT NULL,
+  updated_at    INTEGER NOT NULL
+);
+CREATE TABLE llm_usage (
+  run_id   TEXT NOT NULL,
+  scope    TEXT NOT NULL,
+  requests INTEGER NOT NULL,
+  tokens   INTEGER NOT NULL,
+  PRIMARY KEY (run_id, scope)
+);
 INSERT INTO schema_migrations VALUES ('0001-initial.sql');
 INSERT INTO schema_migrations VALUES ('0002-gateway.sql');
 INSERT INTO schema_migrations VALUES ('0003-evidence.sql');
@@ -497,5 +510,6 @@ INSERT INTO schema_migrations VALUES ('0025-changed-letters.sql');
 INSERT INTO schema_migrations VALUES ('0026-run-ends.sql');
 INSERT INTO schema_migrations VALUES ('0027-failed-agents.sql');
 INSERT INTO schema_migrations VALUES ('0028-models.sql');
+INSERT INTO schema_migrations VALUES ('0029-served-models.sql');
 INSERT INTO commit_count VALUES (1, 0);
 INSERT INTO schema_admits VALUES (1, '0017-schema-admits.sql', '0.1.0');
