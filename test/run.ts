@@ -18,6 +18,7 @@ import { LONG_VARIABLE } from "./support/long.ts";
 import { memoryFolder } from "./support/memory-folder.ts";
 import { packProgram } from "./support/packed-program.ts";
 import { POSTGRES_VARIABLE } from "./support/postgres.ts";
+import { realPython } from "./support/real-python.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { values, positionals: words } = parseArgs({
@@ -44,7 +45,11 @@ if (files.length === 0) {
 }
 const folder = process.env.TMPDIR === undefined ? memoryFolder() : null;
 const made = mkdtempSync(join(folder ?? tmpdir(), "troupe-made-"));
-const env = { ...packProgram(join(made, "program")), ...(folder !== null && { TMPDIR: folder }) };
+const env = {
+  ...packProgram(join(made, "program")),
+  ...realPython(),
+  ...(folder !== null && { TMPDIR: folder }),
+};
 let status = await tested(grouped(root, files, made), {
   ...env,
   ...(values.long && { [LONG_VARIABLE]: "1" }),
