@@ -17,7 +17,7 @@ import { grouped, LONGEST } from "./support/groups.ts";
 import { LONG_VARIABLE } from "./support/long.ts";
 import { memoryFolder } from "./support/memory-folder.ts";
 import { packProgram } from "./support/packed-program.ts";
-import { POSTGRES_VARIABLE } from "./support/postgres.ts";
+import { POSTGRES_DATA_VARIABLE, POSTGRES_VARIABLE } from "./support/postgres.ts";
 import { realPython } from "./support/real-python.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -48,6 +48,7 @@ const made = mkdtempSync(join(folder ?? tmpdir(), "troupe-made-"));
 const env = {
   ...packProgram(join(made, "program")),
   ...realPython(),
+  [POSTGRES_DATA_VARIABLE]: join(made, "postgres"),
   ...(folder !== null && { TMPDIR: folder }),
 };
 let status = await tested(grouped(root, files, made), {
