@@ -1,5 +1,5 @@
-// The console in Chromium: the list of 5,000 runs while runs start and end as fast as this machine does them, and the graph of
-// 1,000 agents while they work. What the page's thread is held up by, and what a listener costs the runs.
+// The console in Chromium: the list of 5,000 runs while runs start and end as fast as this machine does them, the graph of
+// 1,000 agents while they work, and a log of 1,000,000 lines. What the page's thread is held up by, and what a listener costs the runs.
 
 import { rm } from "node:fs/promises";
 import type { Page } from "playwright-core";
@@ -7,7 +7,9 @@ import { launchChromium, noChromium, openPage } from "../test/support/chromium.t
 import { createJob, ended, startRun } from "../test/support/gateway-api.ts";
 import { freePorts } from "../test/support/ports.ts";
 import { type Program, startProgram, temporaryHome } from "../test/support/program.ts";
+import { until } from "../test/support/until.ts";
 import { manyCommands, pair } from "./manifests.ts";
+import { seedLog } from "./seed-log.ts";
 import { seedRuns } from "./seed-runs.ts";
 
 const SEEDED = 5_000;
@@ -16,10 +18,12 @@ const LOAD_MS = 10_000;
 const CLIENTS = 16;
 const ROUNDS = 3;
 const AGENTS = 1_000;
+const LINES = 1_000_000;
 
 /** @returns the figures; each name is a row */
 export async function measureConsole(only: readonly string[] | null): Promise<Map<string, string>> {
   const figures = new Map<string, string>();
+  if (only === null || only.includes("console") || only.includes("console-log")) await measureLog(figures);
   if (only !== null && !only.includes("console")) return figures;
   const home = await temporaryHome();
   const port = await freePorts(1);
@@ -174,6 +178,60 @@ async function measureGraph(program: Program, figures: Map<string, string>): Pro
     );
   } finally {
     await browser.close();
+  }
+}
+
+/** The log of a run that has printed much: opened at its end, gone through, and searched. */
+async function measureLog(figures: Map<string, string>): Promise<void> {
+  if (noChromium !== false) return;
+  const home = await temporaryHome();
+  const env = { SVC_API_PORT: String(await freePorts(1)), SVC_LOG_LEVEL: "warn" };
+  const first = await startProgram({ args: ["gateway"], home, env });
+  const runId = await startRun(first, await createJob(first, pair));
+  await ended(first, runId);
+  await first.stop();
+  seedLog(home, LINES, false);
+  const program = await startProgram({ args: ["gateway"], home, env });
+  const browser = await launchChromium();
+  const name = `log of ${LINES.toLocaleString("en")} lines`;
+  try {
+    const { page } = await openPage(browser, "about:blank");
+    const step = async (what: string, work: () => Promise<unknown>) => {
+      const from = performance.now();
+      await work();
+      figures.set(`${name}: ${what}`, `${Math.round(performance.now() - from)} ms`);
+    };
+    const line = (number: number) => page.locator(".log-line", { hasText: `things/${number} ` }).first();
+    await traced(page, name, figures, async () => {
+      await step("from its address to its last line", async () => {
+        await page.goto(`${program.url}/console/runs/${runId}/logs`);
+        await line(LINES).waitFor();
+      });
+      await step("all of it is counted over time", () =>
+        until("all lines are counted", async () => {
+          const bars = await page.locator(".histogram title").allTextContents();
+          const counts = bars.map((bar) => Number(/: ([\d,]+) line/.exec(bar)?.[1]?.replaceAll(",", "")));
+          return counts.reduce((sum, lines) => sum + lines, 0) >= LINES;
+        }),
+      );
+      await step("to its first line", async () => {
+        await page.getByRole("button", { name: "First line" }).click();
+        await line(1).waitFor();
+      });
+      await step("the page has all events", () =>
+        page.locator('[data-connection="ended"]').waitFor({ timeout: 300_000 }),
+      );
+      await step("a text that one line has", async () => {
+        await page.getByLabel("Contains").fill("things/123456 ");
+        await line(123_456).waitFor();
+      });
+    });
+    const heap = await page.evaluate<number>("performance.memory.usedJSHeapSize");
+    figures.set(`— ${name}: memory of the page's script`, `${Math.round(heap / 1e6)} MB`);
+  } finally {
+    await browser.close();
+    await program.stop();
+    await rm(home, { recursive: true, force: true });
   }
 }
 

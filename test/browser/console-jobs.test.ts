@@ -70,6 +70,10 @@ describe("the console's pages of jobs, blueprints and models", { skip: noChromiu
     const second = await startRun(program, jobId);
     await gates.open(gate);
     await ended(program, second);
+    // Said to who cannot see it, on every page.
+    await page
+      .locator("#announcer", { hasText: "A run has failed: Nightly." })
+      .waitFor({ state: "attached" });
     // The newest run first.
     await page
       .getByRole("columnheader", { name: /^Failed/ })

@@ -4,6 +4,7 @@
 import { html, signal, useEffect } from "./html.js";
 import { Keys } from "./keys.js";
 import { connection } from "./live.js";
+import { tellNews } from "./news.js";
 import { pages } from "./page-list.js";
 import { lazily } from "./parts/lazily.js";
 import { Time } from "./parts/time.js";
@@ -18,6 +19,7 @@ const views = new Map(
 const isDrawerOpen = signal(false);
 
 export function App() {
+  useEffect(tellNews, []);
   return html`<a class="skip" href="#main">Skip to the page</a>
     <${Rail} />
     <main id="main" tabindex="-1"><${View} /></main>

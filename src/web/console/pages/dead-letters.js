@@ -3,7 +3,8 @@
 
 import { html } from "../html.js";
 import { Choice, Chosen, Filters } from "../parts/filters.js";
-import { askToSendAll, Letters, reasons } from "../parts/letters.js";
+import { reasons } from "../parts/letter-reasons.js";
+import { askToSendAll, Letters } from "../parts/letters.js";
 import { More, useList } from "../parts/list.js";
 import { useMany } from "../parts/many.js";
 import { Empty, Problem } from "../parts/pieces.js";

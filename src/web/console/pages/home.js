@@ -4,6 +4,7 @@
 import { count } from "../../dashboard/format.js";
 import { html } from "../html.js";
 import { findingState } from "../parts/findings.js";
+import { reasons } from "../parts/letter-reasons.js";
 import { useAgainEvery, useList, useResource } from "../parts/list.js";
 import { Bar, Empty, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
@@ -58,6 +59,12 @@ export function Page() {
           ) => html`<li key=${run.run_id}><${Pill} state="failed" /><a href=${to(["runs", run.run_id])} dir="auto">${shown(run.job_name, 80) || run.run_id}</a>
             <span class="muted reason" dir="auto">${shown(run.failure?.desc, 240)}</span><${Time} at=${run.finished_at} /></li>`,
         )}
+        ${letters.items
+          ?.slice(0, SHOWN_MAX)
+          .map(
+            (one) =>
+              html`<li key=${one.dead_letter_id}><${Pill} state="retrying" name="Dead letter" /><a href=${to(["runs", one.run_id, "dead-letters"])} dir="auto">${shown(one.agent_id, 80)}</a><span class="muted reason">${reasons.get(one.reason)}</span><${Time} at=${one.created_at} /></li>`,
+          )}
       </ul>
     </section>
     <section class="card" aria-labelledby="running-heading"><h2 id="running-heading">Running now</h2>

@@ -1,20 +1,14 @@
 // @ts-check
 // Every open question of every run, oldest first.
 
-import { html, useEffect, useRef } from "../html.js";
+import { html } from "../html.js";
 import { More, useList } from "../parts/list.js";
-import { announce, Empty, Problem } from "../parts/pieces.js";
+import { Empty, Problem } from "../parts/pieces.js";
 import { Question } from "../parts/question.js";
 import { Screen } from "../parts/screen.js";
 
 export function Page() {
   const list = useList("/human", {}, ["human", "run-ends"]);
-  const count = useRef(/** @type {number | null} */ (null));
-  useEffect(() => {
-    const now = list.items?.length ?? null;
-    if (now !== null && count.current !== null && now > count.current) announce("There is a new question.");
-    count.current = now;
-  }, [list.items]);
   return html`<${Screen} title="Questions">
     ${list.error !== null && html`<${Problem} error=${list.error} retry=${list.again} />`}
     ${list.items?.length === 0 && html`<${Empty}>Nothing waits for a person.</${Empty}>`}

@@ -5,7 +5,7 @@ import { plural } from "../../dashboard/format.js";
 import { html, useEffect, useMemo } from "../html.js";
 import { Choice, Chosen, Filters, Search } from "../parts/filters.js";
 import { More, useList } from "../parts/list.js";
-import { Bar, Copy, Empty, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
+import { Bar, Empty, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
 import { Bulk, tick, ticked } from "../parts/run-ticks.js";
 import { SavedFilters } from "../parts/saved-filters.js";
 import { Screen } from "../parts/screen.js";
@@ -43,8 +43,7 @@ export function Page() {
   useEffect(() => {
     ticked.value = new Set();
   }, [JSON.stringify(query)]);
-  const actions = html`<${Copy} text=${() => location.href}>Copy link</${Copy}>`;
-  return html`<${Screen} title="Runs" actions=${actions}>
+  return html`<${Screen} title="Runs">
     <${SavedFilters} />
     <${Filters} label="Which runs are shown">
       <${Search} name="q" label="Name or id" />
@@ -116,8 +115,9 @@ function Row({ run, isTicked }) {
 }
 
 /** What of a run a reader may want to look at. @param {any} counts @returns {string[]} */
-function notableOf({ warnings, retries, dead_letters: letters, tokens }) {
+function notableOf({ human_pending: questions, warnings, retries, dead_letters: letters, tokens }) {
   return [
+    questions > 0 ? plural(questions, "question") : "",
     warnings > 0 ? plural(warnings, "warning") : "",
     retries > 0 ? plural(retries, "retry", "retries") : "",
     letters > 0 ? plural(letters, "dead letter") : "",

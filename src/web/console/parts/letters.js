@@ -8,6 +8,7 @@ import { to } from "../router.js";
 import { isGuest } from "../session.js";
 import { Diff } from "./diff.js";
 import { Resend, retryPath } from "./letter-change.js";
+import { reasons } from "./letter-reasons.js";
 import { useResource } from "./list.js";
 import { Facts, Json, Pill, shown } from "./pieces.js";
 import { Time } from "./time.js";
@@ -15,15 +16,6 @@ import { Time } from "./time.js";
 /** How many are sent again by one press. */
 const SENT_MAX = 500;
 const PAGE_SIZE = 100;
-
-export const reasons = new Map(
-  Object.entries({
-    ttl_expired: "Its time was over",
-    target_gone: "Its agent has ended or does not exist",
-    mailbox_full: "Its agent had no room",
-    processing_failed: "Its processing failed",
-  }),
-);
 
 /**
  * Asks about sending every open letter of a list again, beyond what is shown of it too.

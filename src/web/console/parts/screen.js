@@ -2,7 +2,7 @@
 // The frame of a view: one heading, which has the focus after a navigation, and what can be done.
 
 import { html, useEffect, useRef } from "../html.js";
-import { announce } from "./pieces.js";
+import { announce, Copy } from "./pieces.js";
 
 /** The view that is shown now; a new one takes the focus. */
 let isFirst = true;
@@ -24,7 +24,7 @@ export function Screen({ title, heading, actions, children }) {
   }, []);
   return html`<header class="head">
       <div class="naming"><h1 ref=${ref} tabindex="-1" dir="auto">${title}</h1>${heading}</div>
-      ${actions === undefined ? null : html`<div class="actions">${actions}</div>`}
+      <div class="actions">${actions}<${Copy} text=${() => location.href}>Copy link</${Copy}></div>
     </header>
     ${children}`;
 }

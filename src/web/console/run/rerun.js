@@ -5,6 +5,7 @@ import { html, useState } from "../html.js";
 import { Diff } from "../parts/diff.js";
 import { useResource } from "../parts/list.js";
 import { StartForm } from "../parts/start-form.js";
+import { to } from "../router.js";
 
 /** @param {{ source: import("./run-source.js").RunSource }} properties */
 export function Tab({ source }) {
@@ -27,5 +28,6 @@ export function Tab({ source }) {
       inputSchema=${blueprint.value?.input_schema} configSchema=${blueprintId === undefined ? undefined : (blueprint.value?.config_schema ?? null)}
       validate=${blueprintId === undefined ? undefined : `/blueprints/${encodeURIComponent(blueprintId)}/validate`} changed=${setGiven} />
     <section class="card" aria-labelledby="diff-heading"><h2 id="diff-heading">What differs from this run</h2>
-      <${Diff} before=${before} after=${after} names=${["This run", "The new run"]} same="Nothing: it is started as it was." /></section>`;
+      <${Diff} before=${before} after=${after} names=${["This run", "The new run"]} same="Nothing: it is started as it was." />
+      <p class="below"><a href=${to(["runs"], { rerun_of: source.id })}>Runs that repeat this one</a></p></section>`;
 }

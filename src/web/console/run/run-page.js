@@ -6,7 +6,7 @@ import { patch } from "../api.js";
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { Action } from "../parts/dialog.js";
 import { lazily } from "../parts/lazily.js";
-import { announce, Bar, Copy, Facts, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
+import { announce, Bar, Facts, Pill, Problem, shown, stateOf } from "../parts/pieces.js";
 import { Screen } from "../parts/screen.js";
 import { Elapsed, Time } from "../parts/time.js";
 import { to } from "../router.js";
@@ -118,16 +118,14 @@ function Actions({ run, again }) {
     await patch(`/runs/${encodeURIComponent(run.run_id)}`, { desired_state: desired });
     await again();
   };
-  const copy = html`<${Copy} text=${() => location.href}>Copy link</${Copy}>`;
-  if (isGuest()) return copy;
+  if (isGuest()) return null;
   return html`
     ${isOpen && run.status !== "paused" && html`<${Action} label="Pause" act=${control("paused")} />`}
     ${run.status === "paused" && html`<${Action} label="Resume" act=${control("running")} />`}
     ${isOpen && html`<${Action} label="Cancel" danger act=${control("cancelled")} question="Cancelling ends what the run does. It cannot be undone, and what it has done outside stays." />`}
     <a class="button" href=${to(["runs", run.run_id, "rerun"])}>Run again</a>
     <a class="button" href=${to(["compare"], { a: run.run_id })}>Compare</a>
-    <${Share} runId=${run.run_id} />
-    ${copy}`;
+    <${Share} runId=${run.run_id} />`;
 }
 
 /** @param {{ tab: string, source: RunSource }} properties */
