@@ -13,6 +13,7 @@ import { measureCommands } from "./commands.ts";
 import { measureConsole } from "./console.ts";
 import { loadTable } from "./load.ts";
 import { measureLogs } from "./logs.ts";
+import { measureModels } from "./models.ts";
 import { measureProgram, startMeasured } from "./program.ts";
 import { measureSandboxes } from "./sandbox.ts";
 import { measureSandboxNetwork } from "./sandbox-network.ts";
@@ -63,6 +64,7 @@ if (positionals.length === 0) {
   for (const [name, value] of await measureSchedules(only)) figures.set(name, value);
   for (const [name, value] of await measureTriggerEvents(only)) figures.set(name, value);
   for (const [name, value] of await measureConsole(only)) figures.set(name, value);
+  for (const [name, value] of await measureModels(only)) figures.set(name, value);
   columns.push({ name: "this program", figures });
 } else {
   for (const url of positionals) {

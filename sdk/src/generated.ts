@@ -1721,7 +1721,7 @@ export type ModelInstallation = {
   /** Of the content; 0 while there is none. */
   readonly bytes: number;
 
-  /** Of the content; null while there is none. */
+  /** Of the content in SVC_HOME; null while there is none, and of a model that a server has. */
   readonly sha256: string | null;
 
   /** Whether it stays as it is: it is not updated, and removed only by force. */

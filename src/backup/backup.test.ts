@@ -48,7 +48,8 @@ async function newHome(blobs: number) {
   database.connection.exec(
     `INSERT INTO bundles VALUES ('b', '${fingerprint}', 'g', 'n', 'zip', NULL, 1, 1, 1);
      INSERT INTO blueprint_assets VALUES ('My blueprint', 'resource', 'index', 'r', 1, 1, 1);
-     INSERT INTO blueprint_assets VALUES ('my', 'model', 'tiny/model', '${sha256("weights")}', 1, 1, 1)`,
+     INSERT INTO blueprint_assets VALUES ('my', 'model', 'tiny/model', '${sha256("weights")}', 1, 1, 1);
+     INSERT INTO model_installations VALUES ('i', 'own', 'n', 'installed', 'op', '${sha256("own")}', 3, 0, NULL, 1, 1, 1)`,
   );
   await put(`bundles/${fingerprint}/manifest.json`, "{}");
   await put(`bundles/${fingerprint}/run.sh`, "#!/bin/sh\n", 0o555);
@@ -60,6 +61,7 @@ async function newHome(blobs: number) {
   await symlink("index~1", join(home, resource));
   await symlink(join(home, blobPath("blob 0")), join(home, `${resource}~1/into the home`));
   await put(model, "weights");
+  await put(`models/own/${sha256("own")}`, "own");
   await put("evidence/run/events.jsonl", "a cache");
   await put("secret.key", `${Buffer.alloc(32, 7).toString("base64")}\n`);
   await database.close();
@@ -119,6 +121,7 @@ test("all content that rows reference comes back, private, and nothing else", as
     "troupe.db",
   ]);
   for (const { path } of contentNamedIn(join(copy, "troupe.db"))) await stat(join(copy, path));
+  assert.equal(await readFile(join(copy, "models/own", sha256("own")), "utf8"), "own");
   assert.equal(await readFile(join(copy, blobPath("blob 49")), "utf8"), "blob 49");
   assert.deepEqual(await readdir(join(copy, `bundles/${fingerprint}/payloads`)), []);
   assert.equal((await stat(join(copy, `bundles/${fingerprint}/run.sh`))).mode & 0o777, 0o500);

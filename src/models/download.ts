@@ -104,8 +104,6 @@ export async function download({ url, token, to }: Download, progress: DownloadP
     throw new DownloadFailed(`The connection was cut: ${reasonOf(error)}.`, true);
   }
   await write();
-  if (totalBytes !== null && at < totalBytes)
-    throw new DownloadFailed(`The connection ended after ${at} of ${totalBytes} bytes.`, true);
   await file.chmod(READ_ONLY);
   await file.sync();
   return { sha256: hash.digest("hex"), bytes: at };

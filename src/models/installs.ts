@@ -65,7 +65,7 @@ export class Installs implements OperationHandler<ModelsWrites> {
     try {
       const content = await this.#fetched(model, source, context);
       await context.step("finish");
-      return this.#end(modelId, content);
+      return this.#end(modelId, content, source.kind !== "ollama");
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
       if (code !== "ENOSPC" && code !== "EDQUOT") throw error;
@@ -151,11 +151,13 @@ export class Installs implements OperationHandler<ModelsWrites> {
     });
   }
 
-  #end(modelId: string, content: ModelContent): OperationEnd<ModelsWrites> {
+  /** @param isInHome whether the content is on this machine's disk, rather than a server's */
+  #end(modelId: string, content: ModelContent, isInHome: boolean): OperationEnd<ModelsWrites> {
     const { nodeId, unused } = this.#parts;
-    const { sha256, bytes } = content;
+    const { bytes } = content;
+    const sha256 = isInHome ? content.sha256 : null;
     return {
-      result: { model_id: modelId, node_id: nodeId, sha256, size: bytes },
+      result: { model_id: modelId, node_id: nodeId, sha256: content.sha256, size: bytes },
       commit: async ({ models }, nowMs) => {
         const before = await models.installationOn(modelId, nodeId);
         const model = await models.model(modelId);

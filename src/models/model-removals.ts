@@ -69,7 +69,8 @@ export class ModelRemovals implements OperationHandler<ModelsWrites> {
     const { records, nodeId, isBrought, usesOf } = this.#parts;
     const installation = await records.installationOn(modelId, nodeId);
     const sha256 = installation?.sha256 ?? null;
-    const isFreed = sha256 !== null && !(await isBrought(modelId, sha256));
+    const isThere = sha256 !== null || installation?.state === "installed";
+    const isFreed = isThere && (sha256 === null || !(await isBrought(modelId, sha256)));
     return { installation, usedBy: await usesOf(modelId), isFreed };
   }
 
@@ -98,7 +99,7 @@ function shownOf(modelId: string, { installation, usedBy, isFreed }: Plan): Json
   const bytes = installation?.bytes ?? 0;
   const action = isFreed ? "delete" : "keep";
   const resources =
-    installation?.sha256 == null
+    installation === null || bytes === 0
       ? []
       : [{ kind: "model", id: modelId, bytes, action, node_id: installation.nodeId }];
   return { resources, used_by: [...usedBy], jobs_affected: 0, bytes_freed: isFreed ? bytes : 0 };

@@ -4,7 +4,6 @@
 // - A change names the revision that it was made for; it lands on that revision or not at all.
 
 import type { JsonObject } from "../engine/json.ts";
-import type { Page } from "../lib/page.ts";
 import type { OperationError, OperationWrites } from "../operations/records.ts";
 
 /** Where a model comes from: its first member says which kind it is (model-source.ts). */
@@ -61,7 +60,7 @@ export interface ModelInstallation {
   readonly state: InstallationState;
   /** The operation that has changed it last. */
   readonly operationId: string;
-  /** The content that is there; null while there is none. */
+  /** The content that is in the home; null while there is none, and of a model that a server has. */
   readonly sha256: string | null;
   readonly bytes: number;
   /** Whether it stays as it is: neither updated nor removed. */
@@ -82,7 +81,7 @@ export interface ModelView extends ModelRegistration {
 export interface ModelRecords {
   model(modelId: string): Promise<ModelView | null>;
   /** In the order of their ids. */
-  models(page: { readonly limit: number; readonly after: string | null }): Promise<Page<ModelView>>;
+  models(page: { readonly limit: number; readonly after: string | null }): Promise<readonly ModelView[]>;
   installation(installationId: string): Promise<ModelInstallation | null>;
   /** The one of a model on a node. */
   installationOn(modelId: string, nodeId: string): Promise<ModelInstallation | null>;

@@ -289,7 +289,10 @@ describe("an installation", () => {
       ["installed", 100, "Q4_K_M", 4096, "Apache License", 8],
     );
     assert.equal((await look()).body.valid, true);
-    await operated("pulled", "remove");
+    // Runs that require a model read its file, and there is none.
+    assert.equal((model.installations as [JsonObject])[0].sha256, null);
+    const { removed } = (await operated("pulled", "remove")).result as { readonly removed: JsonObject };
+    assert.equal(removed.bytes_freed, 100);
     assert.deepEqual([...server.models], []);
     await registered({ model_id: "absent-there", source: source("absent") });
     const failed = await operated("absent-there", "install");

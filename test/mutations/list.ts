@@ -14,6 +14,7 @@ import { filesMutations } from "./files.ts";
 import { homesMutations } from "./homes.ts";
 import { httpMutations } from "./http.ts";
 import { launchMutations } from "./launch.ts";
+import { modelMutations } from "./models.ts";
 import type { Mutation } from "./mutation.ts";
 import { nodeChangesMutations } from "./node-changes.ts";
 import { nodesMutations } from "./nodes.ts";
@@ -34,6 +35,7 @@ import { webhookMutations } from "./webhooks.ts";
 export const mutations: readonly Mutation[] = [
   ...engineMutations,
   ...executionMutations,
+  ...modelMutations,
   ...sandboxMutations,
   ...storeMutations,
   ...filesMutations,

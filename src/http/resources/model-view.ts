@@ -69,7 +69,9 @@ export const InstallationSchema = Type.Object(
       examples: ["op_01k9z1v7m3e8q2x4c6t8b0n5dh"],
     }),
     bytes: Type.Integer("Of the content; 0 while there is none.", { minimum: 0 }),
-    sha256: Type.Nullable(Type.String("Of the content; null while there is none.")),
+    sha256: Type.Nullable(
+      Type.String("Of the content in SVC_HOME; null while there is none, and of a model that a server has."),
+    ),
     pinned: Type.Boolean("Whether it stays as it is: it is not updated, and removed only by force."),
     error: Type.Nullable(OperationErrorSchema),
     revision: Type.Integer({ minimum: 1 }),

@@ -103,11 +103,11 @@ contractOnEach(
     });
 
     test("lists are in the order of the ids, a page at a time", async ({ models }) => {
-      const [first] = (await models.models({ limit: 1, after: null })).rows;
+      const [first] = await models.models({ limit: 1, after: null });
       assert.equal(first?.modelId, "bare");
       const behind = await models.models({ limit: 5, after: "bare" });
       assert.deepEqual(
-        behind.rows.map(({ modelId, installations }) => [modelId, installations.length]),
+        behind.map(({ modelId, installations }) => [modelId, installations.length]),
         [[full.modelId, 1]],
       );
     });

@@ -10,7 +10,7 @@ import type {
 } from "../../models/records.ts";
 import { columnsOf, flag, json } from "./columns.ts";
 import type { Database } from "./database.ts";
-import { atMost, command, insertion, listed, listQuery, query, type Session } from "./query.ts";
+import { atMost, command, insertion, listed, query, type Session } from "./query.ts";
 import type { Schema } from "./schema.generated.ts";
 
 const registrations = columnsOf<Schema["models"], ModelRegistration>({
@@ -50,7 +50,8 @@ const byId = query(
   registrations.toRecord,
 );
 
-const list = listQuery(
+/** Of bounded texts: 200 of them are some megabytes at most. */
+const list = query(
   (db, after: string, limit: number) =>
     db
       .selectFrom("models")
@@ -58,7 +59,6 @@ const list = listQuery(
       .where("model_id", ">", after)
       .orderBy("model_id")
       .limit(atMost(limit)),
-  {},
   registrations.toRecord,
 );
 
@@ -134,8 +134,7 @@ export function sqlModelRecords(database: Database): ModelRecords {
   return {
     ...readsOn(database),
     async models({ limit, after }) {
-      const { rows, isCut } = await list(database, {}, after ?? "", limit);
-      return { rows: await viewsOf(database, rows), isCut };
+      return viewsOf(database, await list.all(database, after ?? "", limit));
     },
     installation: (installationId) => installation.first(database, installationId),
     allInstallations: () => allInstallations.all(database),

@@ -59,6 +59,13 @@ const namings: readonly Naming[] = [
   ),
   asset("model", ({ assetId = "", recipe }) => `models/${folderName(assetId)}/${recipe}`),
   {
+    kind: "model",
+    table: "model_installations",
+    column: "sha256",
+    sql: "SELECT model_id AS assetId, sha256 AS recipe FROM model_installations WHERE sha256 IS NOT NULL",
+    path: ({ assetId = "", recipe }) => `models/${folderName(assetId)}/${recipe}`,
+  },
+  {
     kind: "prepared",
     table: "jobs",
     column: "own_payload",
