@@ -11,6 +11,7 @@
 import { parseArgs } from "node:util";
 import { measureCommands } from "./commands.ts";
 import { measureConsole } from "./console.ts";
+import { measureLlm } from "./llm.ts";
 import { loadTable } from "./load.ts";
 import { measureLogs } from "./logs.ts";
 import { measureModels } from "./models.ts";
@@ -63,6 +64,7 @@ if (positionals.length === 0) {
   for (const [name, value] of await measureSize(only)) figures.set(name, value);
   for (const [name, value] of await measureSchedules(only)) figures.set(name, value);
   for (const [name, value] of await measureTriggerEvents(only)) figures.set(name, value);
+  for (const [name, value] of await measureLlm(only)) figures.set(name, value);
   for (const [name, value] of await measureConsole(only)) figures.set(name, value);
   for (const [name, value] of await measureModels(only)) figures.set(name, value);
   columns.push({ name: "this program", figures });

@@ -24,6 +24,7 @@ import { resourceMutations } from "./resources.ts";
 import { sandboxMutations } from "./sandbox.ts";
 import { scheduleMutations } from "./schedules.ts";
 import { serviceMutations } from "./services.ts";
+import { servingMutations } from "./serving.ts";
 import { sessionMutations } from "./sessions.ts";
 import { sharedWorkMutations } from "./shared-work.ts";
 import { simulatedGatewayMutations } from "./simulated-gateway.ts";
@@ -61,6 +62,7 @@ export const mutations: readonly Mutation[] = [
   ...triggerEventMutations,
   ...webhookMutations,
   ...serviceMutations,
+  ...servingMutations,
   ...sharedWorkMutations,
   ...simulatedGatewayMutations,
 ];

@@ -32,6 +32,8 @@ export interface DaemonExit {
 }
 
 export interface Daemon {
+  /** Whether its leader has ended; `exited` follows, once nothing of it is left and all that it printed is read. */
+  readonly hasEnded: boolean;
   /** Null when it is not known how it ended. Never rejects. */
   readonly exited: Promise<DaemonExit | null>;
   /** Asks it to end, and ends it after `graceMs`. Resolves when nothing of it is left; may be called twice. */
@@ -84,7 +86,9 @@ export class Daemons {
       });
       closeOwnEnds();
       const tree = trees.started(mark, worker.pid, worker.start);
+      let hasEnded = false;
       const exited = worker.exited.then(async (exit) => {
+        hasEnded = true;
         await trees.kill(tree);
         await Promise.all(readers.map((reader) => reader.finish(() => trees.kill(tree))));
         for (const [n, { path }] of pipes.entries()) fifos.giveBack(path, readers[n]?.isAtEnd === true);
@@ -93,6 +97,9 @@ export class Daemons {
         return exit === null ? null : { code: exit.exitCode, signal: exit.signal };
       });
       const daemon: Daemon = {
+        get hasEnded() {
+          return hasEnded;
+        },
         exited,
         end: async (graceMs) => {
           const cancel = clock.after(graceMs, () => void trees.signal(tree, "SIGKILL"));

@@ -21,6 +21,7 @@ import { pause, type Target } from "./upstream.ts";
 
 const HEALTH_EVERY_MS = 10_000;
 const LOADING_LOOK_MS = 200;
+const ENDING_LOOK_MS = 10;
 const HEALTH_TIMEOUT_MS = 5_000;
 const UNHEALTHY_MAX = 3;
 /** Loading some 100 GB from a slow disk. */
@@ -96,6 +97,10 @@ export class ProcessBackend implements ModelBackend {
 
   async target(signal: AbortSignal): Promise<Target> {
     signal.throwIfAborted();
+    // The next one is started once its end is told.
+    const before = this.#loaded;
+    while (before?.daemon.hasEnded && this.#loaded === before)
+      await pause(this.#parts.clock, ENDING_LOOK_MS, signal);
     const waitMs = this.#notBeforeMs - this.#parts.clock.steadyMs();
     if (this.#loaded === null && this.#loading === null && waitMs > 0) {
       if (this.#failures >= FAILURES_TOLD && this.#lastFailure !== null) throw this.#toldAgain(waitMs);

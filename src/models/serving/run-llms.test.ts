@@ -68,6 +68,8 @@ test("a key is the same for each attempt of an agent, and good while one is unde
   const other = await opened(llms, "run_1", "b", need());
   assert.notEqual(first.key, other.key);
   assert.ok(llms.callerOf(first.key) !== null);
+  const forged = `${first.key.split(".")[0]}.${other.key.split(".")[1]}`;
+  assert.throws(() => llms.callerOf(forged), refusedWith("run_key_invalid"));
   first.close();
   assert.throws(() => llms.callerOf(first.key), refusedWith("run_key_invalid"));
   const again = await opened(llms, "run_1", "a", need());
