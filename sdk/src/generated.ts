@@ -2072,7 +2072,7 @@ export type Operation = {
     | "model_installation"
     | "model_update"
     | "model_removal"
-    | "model_serve";
+    | "model_serving";
 
   /** The id of the blueprint or of the node; of a model its id behind `model:`. */
   readonly target: string;

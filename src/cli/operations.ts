@@ -101,7 +101,7 @@ const names = {
   model_installation: "installation of",
   model_update: "update of",
   model_removal: "removal of",
-  model_serve: "serving of",
+  model_serving: "serving of",
 } as const satisfies Record<Operation["kind"], string>;
 
 function whatOf({ kind, target }: Pick<Operation, "kind" | "target">): string {

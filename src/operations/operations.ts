@@ -201,7 +201,7 @@ const busyTexts = {
   model_installation: ["Model", "is being installed"],
   model_update: ["Model", "is being updated"],
   model_removal: ["Model", "is being removed"],
-  model_serve: ["Model", "is being loaded"],
+  model_serving: ["Model", "is being loaded"],
 } as const satisfies Record<OperationKind, readonly [what: string, done: string]>;
 
 const busyCodes = { Blueprint: "blueprint_busy", Node: "node_busy", Model: "model_busy" } as const;

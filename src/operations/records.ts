@@ -18,7 +18,7 @@ export const operationKinds = [
   "model_installation",
   "model_update",
   "model_removal",
-  "model_serve",
+  "model_serving",
 ] as const;
 export type OperationKind = (typeof operationKinds)[number];
 

@@ -243,6 +243,12 @@ describe("the console's pages of jobs, blueprints and models", { skip: noChromiu
     await page.getByRole("region", { name: "The latest installation" }).getByText("Completed").waitFor();
     await page.getByRole("button", { name: "Look at it" }).click();
     await page.getByText(/It runs here/).waitFor();
+    await page.getByRole("button", { name: "Serve" }).click();
+    const serving = page.getByRole("region", { name: "The latest serving" });
+    await serving
+      .getByRole("alert")
+      .getByText(/llama-server/)
+      .waitFor();
     await assertAccessible(page);
     await page.getByRole("button", { name: "Remove" }).click();
     const dialog = page.getByRole("dialog", { name: "Remove the model" });

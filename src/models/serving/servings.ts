@@ -37,7 +37,7 @@ export class Servings {
   constructor(parts: ServingsParts) {
     this.#parts = parts;
     const { operationRecords: records } = parts;
-    const handlers = { model_serve: this.#handler() };
+    const handlers = { model_serving: this.#handler() };
     this.#operations = new Operations({ ...parts, records, handlers, atOnceMax: AT_ONCE_MAX });
   }
 
@@ -75,7 +75,7 @@ export class Servings {
     if (!(await this.isHere(modelId))) throw notHere(modelId);
     const request: JsonObject = { model_id: modelId, ...defaultSettings, ...given };
     return (writes) =>
-      this.#operations.request(writes, { kind: "model_serve", target: `model:${modelId}`, request });
+      this.#operations.request(writes, { kind: "model_serving", target: `model:${modelId}`, request });
   }
 
   /** Stops serving a model: requests under way fail. To be called in a transaction. @returns what is to be done after it */

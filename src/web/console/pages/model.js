@@ -20,6 +20,7 @@ export function Page({ id }) {
   const path = `/models/${encodeURIComponent(id)}`;
   const { value: model, error, again } = useResource(path, ["operations"]);
   const operation = useLatestOperation(`model:${id}`, "model");
+  const { value: serving, again: servingAgain } = useResource(`${path}/serving`, ["operations"]);
   const [found, setFound] = useState(/** @type {any} */ (null));
   if (model === null)
     return html`<${Screen} title="Model">${error !== null && html`<${Problem} error=${error} retry=${again} />`}</${Screen}>`;
@@ -35,8 +36,15 @@ export function Page({ id }) {
   };
   const isEndpoint = model.source.openai !== undefined;
   const isHere = model.installations.length > 0;
+  const isServed = serving?.served === true;
+  const stop = async () => {
+    await post(`${path}/stop`);
+    servingAgain();
+  };
   const actions = html`
     ${!isEndpoint && html`<${Action} label=${isHere ? "Update" : "Install"} disabled=${isBusy} act=${act(isHere ? "update" : "install")} />`}
+    ${(isEndpoint || model.state === "installed") && !isServed && html`<${Action} label="Serve" disabled=${isBusy} act=${act("serve")} />`}
+    ${isServed && html`<${Action} label="Stop serving" danger act=${stop} question="Requests for it are refused from now on, also those of runs." />`}
     <${Action} label="Look at it" act=${look} />
     ${isHere && html`<${Remove} title="Remove the model" path=${`${path}/remove`} disabled=${isBusy} began=${again} choices=${forced} text="Its content goes from this node. Its registration stays, so it can be installed again." />`}
     ${!isHere && model.used_by.length === 0 && html`<${Action} label="Delete" danger disabled=${isBusy} act=${forget} question="Its registration goes. It is installed nowhere." />`}`;
@@ -55,6 +63,9 @@ export function Page({ id }) {
         ["License", shown(model.license, 200)],
         ["SHA-256", model.sha256 !== null && html`<code class="wrapped">${model.sha256}</code>`],
         ["Used by", model.used_by.length > 0 && model.used_by.map(usedBy)],
+        ["Served at", isServed && html`<code class="wrapped">${shown(serving.base_url, 400)}</code>`],
+        ["Its process", isServed && serving.state],
+        ["Requests", isServed && `${serving.running} under way, ${serving.waiting} waiting`],
         ["Registered", html`<${Time} at=${model.created_at} />`],
       ]} />
       ${found !== null && html`<p class=${`below wrapped ${found.valid ? "" : "wrong"}`} role="status" dir="auto">${shown(found.verdict, 2_000)}</p>`}

@@ -16,6 +16,7 @@ const kinds = {
   model_installation: "Install model",
   model_update: "Update model",
   model_removal: "Remove model",
+  model_serving: "Serve model",
   node_removal: "Remove node",
   node_leave: "Leave the cluster:",
   node_join: "Join a cluster:",
