@@ -45,9 +45,31 @@ function faultOfAnswer(draft: Draft, { status, headers, body }: WireAnswer, home
   const isOwn = draft.method === draft.operation.method && draft.answers !== null;
   if (isOwn && !isDocumented && !isElsewhere(draft)) return `status ${status} is not documented`;
   if (status < 400) return null;
+  const text = body.toString("utf8");
+  // A path that was changed may be another protocol's, or no longer be.
+  const isOpenAi =
+    headers.get("content-type") === "application/json" && /^\/api\/v1\/llm\/v1/.test(draft.operation.path);
+  if (isOpenAi) return draft.method === "HEAD" ? null : faultOfOpenAiError(text, home);
   if (headers.get("content-type") !== "application/problem+json")
     return `${status} as ${headers.get("content-type")}`;
-  return draft.method === "HEAD" ? null : faultOfProblem(status, headers, body.toString("utf8"), home);
+  return draft.method === "HEAD" ? null : faultOfProblem(status, headers, text, home);
+}
+
+/** An error as clients of the OpenAI protocol read it. */
+function faultOfOpenAiError(text: string, home: string): string | null {
+  const { error } = parsed(text) ?? {};
+  const { message, type, code } = (error ?? {}) as JsonObject;
+  if (![message, type, code].every((one) => typeof one === "string" && one !== ""))
+    return `the error has no message, type or code: ${text.slice(0, 300)}`;
+  return LEAKS.test(String(message)) || text.includes(home) ? `the error tells too much: ${text}` : null;
+}
+
+function parsed(text: string): JsonObject | null {
+  try {
+    return JSON.parse(text) as JsonObject;
+  } catch {
+    return null;
+  }
 }
 
 /** Whether the path was changed, so that another operation may have answered. */
@@ -59,12 +81,8 @@ function faultOfProblem(
   text: string,
   home: string,
 ): string | null {
-  let problem: JsonObject;
-  try {
-    problem = JSON.parse(text) as JsonObject;
-  } catch {
-    return `the problem is no JSON: ${text.slice(0, 300)}`;
-  }
+  const problem = parsed(text);
+  if (problem === null) return `the problem is no JSON: ${text.slice(0, 300)}`;
   const missing = PROBLEM_KEYS.filter((key) => problem[key] === undefined || problem[key] === "");
   if (missing.length > 0) return `the problem has no ${missing.join(", ")}: ${text.slice(0, 300)}`;
   if (problem.status !== status) return `the problem says ${String(problem.status)}, the answer ${status}`;
