@@ -19,7 +19,7 @@ const layers: readonly (readonly string[])[] = [
   ["blueprints", "nodes", "schedules", "deployments", "resources"],
   ["web"],
   ["launch"],
-  ["store", "observability"],
+  ["store", "observability", "ask"],
   ["http", "backup"],
   ["grpc"],
   ["app"],

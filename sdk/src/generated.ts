@@ -1169,6 +1169,10 @@ export type Job = {
   /** Slots that the job is granted in its turn while others wait for them, too. */
   readonly weight: number;
 
+  /**
+   * What its package and its configuration switch on. svc.response: it can be asked at links.mcp;
+   * svc.collaboration: the same without ask_job.
+   */
   readonly extensions: readonly string[];
 
   /** From 1; each change adds one. The ETag is made of it. */
@@ -1184,6 +1188,9 @@ export type Job = {
 
   /** Runs that have not ended. */
   readonly active_runs: number;
+
+  /** Where to look next: self, runs, workflow_progress, and mcp where the job can be asked. */
+  readonly links: Readonly<Record<string, string>>;
 };
 
 export type JobControl = {
@@ -1228,6 +1235,10 @@ export type JobDetail = {
   /** Slots that the job is granted in its turn while others wait for them, too. */
   readonly weight: number;
 
+  /**
+   * What its package and its configuration switch on. svc.response: it can be asked at links.mcp;
+   * svc.collaboration: the same without ask_job.
+   */
   readonly extensions: readonly string[];
 
   /** From 1; each change adds one. The ETag is made of it. */
@@ -1243,6 +1254,9 @@ export type JobDetail = {
 
   /** Runs that have not ended. */
   readonly active_runs: number;
+
+  /** Where to look next: self, runs, workflow_progress, and mcp where the job can be asked. */
+  readonly links: Readonly<Record<string, string>>;
 
   /** view=full: the bundle's manifest. */
   readonly manifest?: JsonObject | undefined;
@@ -1516,6 +1530,16 @@ export type LogRecord = {
 
   /** W3C span id. */
   readonly span_id: string;
+};
+
+/** As the protocol has it. */
+export type McpAnswer = JsonObject;
+
+/** A message of the protocol, JSON-RPC 2.0, with its id and params. */
+export type McpMessage = {
+  readonly jsonrpc: "2.0";
+
+  readonly method: string;
 };
 
 /** What the process is doing that answers; cluster is about all nodes. */
@@ -3843,6 +3867,26 @@ export interface Operations {
       readonly body: AnswerHuman;
     };
     readonly answer: HumanRequest;
+  };
+
+  /**
+   * Ask a job, in the Model Context Protocol (POST /api/v1/jobs/{job_id}/mcp)
+   *
+   * For clients of the Model Context Protocol (Streamable HTTP, stateless): the tools get_job_profile,
+   * get_latest_run, get_job_context and ask_job. They serve what the job has published, and change
+   * nothing. There is none (404) unless the job's package enables the extension svc.response; of a
+   * package that collaborates in the older way (svc.collaboration), ask_job is left out. What the
+   * protocol refuses is answered as it has it. docs/ask.md has the settings of clients.
+   */
+  readonly callJobTools: {
+    readonly request: {
+      readonly path: {
+        /** The job's id. */
+        readonly job_id: string;
+      };
+      readonly body: McpMessage;
+    };
+    readonly answer: McpAnswer;
   };
 
   /** Cancel every open run of a job (POST /api/v1/jobs/{job_id}/cancel) */
@@ -6369,6 +6413,13 @@ export const operations = {
     body: "json",
     answer: "json",
     takesKey: true,
+  },
+  callJobTools: {
+    method: "POST",
+    path: "/api/v1/jobs/{job_id}/mcp",
+    body: "json",
+    answer: "json",
+    takesKey: false,
   },
   cancelJob: {
     method: "POST",

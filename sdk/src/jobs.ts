@@ -1,16 +1,20 @@
 // Jobs: durable definitions of work.
 
+import { TroupeProblem } from "./errors.ts";
+import type { JsonObject } from "./generated.ts";
 import { type Pages, pagesOf } from "./pages.ts";
 import type {
   DeadLetter,
   DeadLettersQuery,
   Job,
+  JobAnswer,
   JobControl,
   JobDetail,
   JobEventsQuery,
   JobGrid,
   JobGridQuery,
   JobPatch,
+  JobQuestion,
   JobRunsQuery,
   JobsQuery,
   JobVersion,
@@ -120,8 +124,41 @@ export class JobsResource {
     return this.#transport.value("getWorkflowProgress", request, options);
   }
 
+  /**
+   * Asks it: the answer consists of quotes from what the job has published; no run is started.
+   *
+   * @throws TroupeProblem `not_found` when its package does not enable `svc.response`; with what the job said in place of
+   *   an answer, such as that it has no such run
+   *
+   * @example
+   * const first = await client.jobs.ask(jobId, { question: "Why did it fail?" });
+   * const ids = first.citations.map(({ id }) => id);
+   * await client.jobs.ask(jobId, { question: "At which step?", earlier_ids: ids });
+   */
+  async ask(jobId: string, asked: JobQuestion, options: CallOptions = {}): Promise<JobAnswer> {
+    const params = { name: "ask_job", arguments: asked };
+    const body = { jsonrpc: "2.0", id: 1, method: "tools/call", params } as const;
+    const request = { path: { job_id: jobId }, body };
+    return answerIn(await this.#transport.value("callJobTools", request, options));
+  }
+
   /** Messages of its latest run, or of the one that the query names, that were not processed; newest first. */
   deadLetters(jobId: string, query: DeadLettersQuery = {}, options: CallOptions = {}): Pages<DeadLetter> {
     return pagesOf(this.#transport, "listJobDeadLetters", { path: { job_id: jobId }, query }, options);
   }
+}
+
+/** @throws TroupeProblem when the message holds none */
+function answerIn(message: JsonObject): JobAnswer {
+  const { result, error } = message as {
+    readonly result?: {
+      readonly structuredContent?: JobAnswer;
+      readonly content?: readonly { readonly text?: string }[];
+    };
+    readonly error?: { readonly message?: string };
+  };
+  if (result?.structuredContent !== undefined) return result.structuredContent;
+  const detail = result?.content?.[0]?.text ?? error?.message ?? "";
+  // The protocol says this with 200: as the gateway says it of other requests that do not fit.
+  throw new TroupeProblem({ status: 422, headers: new Headers() }, { title: "No Answer", detail }, 0);
 }

@@ -30,6 +30,24 @@ export type WorkflowProgress = AnswerOf<"getWorkflowProgress">;
 /** What pausing, resuming or cancelling a job did to its runs. */
 export type JobControl = AnswerOf<"cancelJob">;
 
+/** A question about a job and its latest run, or another one. */
+export interface JobQuestion {
+  readonly question: string;
+  readonly run_id?: string;
+  /** For a follow-up: ids that earlier answers have cited; what they name is looked at first. */
+  readonly earlier_ids?: readonly string[];
+}
+
+export interface JobAnswer {
+  readonly answer: string;
+  /** false: what the job has published does not hold an answer. */
+  readonly answered: boolean;
+  /** Where the answer stands, word for word. */
+  readonly citations: readonly { readonly id: string; readonly quote: string }[];
+  /** Whether only a part was searched; the answer says which. */
+  readonly truncated: boolean;
+}
+
 /** The version of a record that was read. */
 interface Tag {
   /** For If-Match, quotes included. */

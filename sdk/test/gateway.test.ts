@@ -112,6 +112,26 @@ describe("schedules", () => {
   });
 });
 
+describe("asking", () => {
+  test("answers with quotes from what a job has published, or says why not", async () => {
+    const bundle = await client.bundles.upload(await helloZip());
+    const { job_id } = await client.jobs.create({
+      bundle_id: bundle.bundle_id,
+      resolved_configuration: { extensions: ["svc.response"] },
+    });
+    const { run_id } = await client.runs.startAndWait(job_id);
+    const told = await client.jobs.ask(job_id, { question: "What is the greeting?", run_id });
+    const quote = "greeting: hello";
+    assert.deepEqual(told, {
+      answer: quote,
+      answered: true,
+      citations: [{ id: `${run_id}:result`, quote }],
+      truncated: false,
+    });
+    await assert.rejects(client.jobs.ask(job_id, { question: "Who?", run_id: "run_none" }), /was not found/);
+  });
+});
+
 describe("events", () => {
   test("start runs of the schedules that react to them, and are listed", async () => {
     const { job_id } = await jobOf(await helloZip());
@@ -137,6 +157,7 @@ describe("jobs", () => {
       code: "precondition_failed",
       etag: renamed.etag,
     });
+    await assert.rejects(client.jobs.ask(job.job_id, { question: "Who?" }), { code: "not_found" });
     const read = await client.jobs.get(job.job_id, { view: "full" });
     assert.equal(read.graph?.nodes[0]?.node_id, "worker");
     await client.jobs.update(read, { resolved_configuration: { language: "en" } });

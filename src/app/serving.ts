@@ -2,6 +2,7 @@
 
 import { rmSync } from "node:fs";
 import type { FastifyInstance } from "fastify";
+import { Asking } from "../ask/asking.ts";
 import type { ClusterNodes } from "../cluster/cluster-nodes.ts";
 import { ownNodeName } from "../cluster/node-names.ts";
 import { answerWhenDurable } from "../http/core/durable-answers.ts";
@@ -188,11 +189,13 @@ async function gatewayApi(
 ): Promise<FastifyInstance> {
   // Loaded here because a runtime alone does not need it.
   const { gatewayServer } = await import("../http/gateway/server.ts");
-  const { runTokens, log } = core;
+  const { runTokens, log, workersEnv } = core;
+  const shared = sharedParts(config, core, gateway, serving);
   const server = gatewayServer(
     {
       ...gateway,
-      ...sharedParts(config, core, gateway, serving),
+      ...shared,
+      asking: new Asking({ ...shared, environment: workersEnv }),
       runTokens,
       config,
       nodeOrders: core.node?.orders ?? null,

@@ -313,7 +313,10 @@ export const manifestSchema: Schema = document(
       llm: llmSchema("The model that all commands may ask that name none."),
       policies,
       outputs: list("The files that the run is for.", either("A path, or more.", outputPath, output)),
-      extensions: { description: "Names that the record of a job lists, for programs of your own." },
+      extensions: {
+        description:
+          "Names that the record of a job lists: svc.response makes it answer questions; others are for programs of your own.",
+      },
       services: servicesSchema,
       required_services: requiredServicesSchema,
       ...packageFields,

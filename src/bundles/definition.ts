@@ -53,10 +53,28 @@ export async function readDefinition(folder: string): Promise<Definition> {
   return { graph: parsed.graph, manifest: found.value, manifestJson: found.text, configuration, jsonChars };
 }
 
-/** The features that a package switches on for its jobs. */
-export function extensionsOf({ manifest }: Definition): readonly string[] {
-  return isStringList(manifest.extensions) ? manifest.extensions : [];
+/** The extension that opens a job's tool endpoint (spec gateway-api, rule 2). */
+export const RESPONSE = "svc.response";
+/** The name here of what older packages call collaboration; it opens the endpoint with fewer tools. */
+export const COLLABORATION = "svc.collaboration";
+
+/** The features that a package switches on for its jobs, in its manifest or in its configuration. */
+export function extensionsOf({ manifest, configuration }: Definition): readonly string[] {
+  const { metadata } = manifest;
+  const isOld = isObject(metadata) && metadata.collaboration === true;
+  return withExtensions([...extensionsIn(manifest), ...(isOld ? [COLLABORATION] : [])], configuration ?? {});
 }
+
+/** Those, and what a configuration switches on. */
+export function withExtensions(extensions: readonly string[], configuration: JsonObject): readonly string[] {
+  const { collaboration } = configuration;
+  const isOld = isObject(collaboration) && collaboration.enabled === true;
+  const all = new Set([...extensions, ...extensionsIn(configuration), ...(isOld ? [COLLABORATION] : [])]);
+  if (all.has(RESPONSE)) all.delete(COLLABORATION);
+  return [...all];
+}
+
+const extensionsIn = ({ extensions }: JsonObject) => (isStringList(extensions) ? extensions : []);
 
 /** @returns null when the file is not there, or is wrong, which is reported */
 async function readObject(

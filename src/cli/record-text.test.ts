@@ -24,6 +24,7 @@ const job: JobDetail = {
   updated_at: now,
   latest_run: null,
   active_runs: 0,
+  links: {},
   failure: null,
   reason: null,
   status_reason: null,

@@ -41,6 +41,11 @@ describe("POST /jobs", () => {
       revision: 1,
       latest_run: null,
       active_runs: 0,
+      links: {
+        self: `/api/v1/jobs/${job_id}`,
+        runs: `/api/v1/jobs/${job_id}/runs`,
+        workflow_progress: `/api/v1/jobs/${job_id}/workflow-progress`,
+      },
     });
     assert.equal(created_at, updated_at);
     assert.match(String(created_at), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
@@ -152,8 +157,8 @@ describe("GET /jobs/{job_id}", () => {
     for (const path of ["", "/runs", "/events", "/dead-letters", "/workflow-progress", "/grid"]) {
       assertProblem(await get("job_none", path), 404, "job_not_found");
     }
-    for (const path of ["runs", "pause", "resume", "cancel"]) {
-      const body = path === "runs" ? {} : undefined;
+    for (const path of ["runs", "mcp", "pause", "resume", "cancel"]) {
+      const body = path === "runs" ? {} : path === "mcp" ? { jsonrpc: "2.0", method: "ping" } : undefined;
       assertProblem(await ask(program, "POST", `/jobs/job_none/${path}`, { body }), 404, "job_not_found");
     }
     assertProblem(await patch("job_none", { name: "x" }, "*"), 404, "job_not_found");

@@ -62,7 +62,7 @@ test("a session from the upload to the outputs, with every mistake on the way, i
   const body = {
     bundle_id: bundleId,
     name: "session",
-    resolved_configuration: { language: "en", api_key: "k" },
+    resolved_configuration: { language: "en", api_key: "k", extensions: ["svc.response"] },
   };
   const key = { "idempotency-key": "session-1" };
   const created = await judged("POST", "/jobs", { body, headers: key });
@@ -134,6 +134,14 @@ test("a session from the upload to the outputs, with every mistake on the way, i
   for (const path of ["", "?view=full", "/events", "/dead-letters", "/workflow-progress", "/runs", "/grid"]) {
     await judged("GET", jobPath + path);
   }
+  const told = { jsonrpc: "2.0", method: "notifications/initialized" };
+  for (const sent of [
+    { jsonrpc: "2.0", id: 1, method: "tools/list" },
+    told,
+    { method: 1 },
+    { jsonrpc: "2.0", id: 1, method: "none/such" },
+  ])
+    await judged("POST", `${jobPath}/mcp`, { body: sent });
   await judged("GET", `/runs?job_id=${created.body.job_id}&status=completed,failed&q=session`);
   await judged("GET", "/runs?status=never");
   await judged("DELETE", `/bundles/${bundleId}`);

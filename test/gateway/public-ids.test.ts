@@ -89,7 +89,8 @@ const MODULE = `export async function handle(message, context) {
 async function makeRuns(): Promise<readonly string[]> {
   const continuing = { policies: { failure_policy: "continue" } };
   const nodes = [router("in"), executor("show", SHOW_ALL), module("mod", { module: "mod.mjs" })];
-  const shown = graph("shown", nodes, [["in", "show"] as const, ["show", "mod"] as const]);
+  const edges = [["in", "show"] as const, ["show", "mod"] as const];
+  const shown = graph("shown", nodes, edges, { extensions: ["svc.response"] });
   const jobs = [
     await createJob(program, shown, {}, { "payloads/mod.mjs": MODULE }),
     await createJob(program, graph("failing", [executor("bad", `${SHOW_ALL}; exit 3`, { max_attempts: 2 })])),
@@ -159,6 +160,9 @@ async function session(jobId: string): Promise<void> {
   await say("PATCH", `/api/v1/runs/${started.body.run_id}`, { body: { desired_state: "paused" } });
   for (const action of ["pause", "resume", "cancel"]) await say("POST", `${job}/${action}`);
   await ended(program, String(started.body.run_id));
+  await say("POST", `${job}/mcp`, {
+    body: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "get_job_context" } },
+  });
   for (const path of ["", "?view=full", "/events", "/dead-letters", "/workflow-progress", "/grid"])
     await say("GET", job + path);
   const listed = await say("GET", `${job}/runs`);

@@ -1,5 +1,6 @@
 // Every mutation, by the part of the program that it breaks.
 
+import { askMutations } from "./ask.ts";
 import { backupMutations } from "./backup.ts";
 import { blueprintMutations } from "./blueprints.ts";
 import { bundleMutations } from "./bundles.ts";
@@ -53,6 +54,7 @@ export const mutations: readonly Mutation[] = [
   ...sessionMutations,
   ...bundleMutations,
   ...blueprintMutations,
+  ...askMutations,
   ...backupMutations,
   ...cliMutations,
   ...resourceMutations,

@@ -142,7 +142,9 @@ class Writer {
   #success(status: number, answer: object, { isRepeatable, canWait, hasETag }: SuccessOf) {
     const isGood = status < 300;
     const names: (keyof typeof headers)[] = ["X-Request-Id"];
-    if (status === 201 || status === 202) names.push("Location");
+    // The schema of an answer without a body is that of null.
+    const isNothing = "type" in answer && answer.type === "null";
+    if (status === 201 || (status === 202 && !isNothing)) names.push("Location");
     if (hasETag && status !== 204) names.push("ETag");
     if (isRepeatable && isGood) names.push("Idempotency-Replayed");
     if (canWait && isGood) names.push("Vary");
@@ -152,8 +154,6 @@ class Writer {
       description?: string;
       content?: Content;
     };
-    // The schema of an answer without a body is that of null.
-    const isNothing = "type" in answer && answer.type === "null";
     const media = content ?? (isNothing ? null : { "application/json": { schema: answer } });
     return {
       description: text,

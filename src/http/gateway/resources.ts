@@ -13,6 +13,7 @@ import * as events from "../resources/events.ts";
 import type { RunParts } from "../resources/find-run.ts";
 import * as humanRequests from "../resources/human-requests.ts";
 import * as jobGrid from "../resources/job-grid.ts";
+import * as jobTools from "../resources/job-tools.ts";
 import * as jobs from "../resources/jobs.ts";
 import * as listStream from "../resources/list-stream.ts";
 import * as llm from "../resources/llm.ts";
@@ -58,6 +59,7 @@ const resources = [
   operations,
   jobs,
   jobGrid,
+  jobTools,
   workflowProgress,
   runs,
   runStarts,

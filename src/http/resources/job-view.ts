@@ -1,6 +1,7 @@
 // A durable job as the gateway shows it: its schemas, and its text, made in pieces where it may be large. In lists the job
 // alone; by itself with what its latest run came to; in the full view with manifest, graph, recent runs and events.
 
+import { extensionsOfJob, toolsOfJob } from "../../ask/tools.ts";
 import type { Bundles } from "../../bundles/bundles.ts";
 import { isoTime } from "../../engine/event.ts";
 import type { Graph } from "../../engine/graph.ts";
@@ -44,12 +45,19 @@ const compact = {
   graph_id: Type.String(),
   resolved_configuration: Type.JsonObject('Secrets are shown as "********".'),
   weight: Type.Integer("Slots that the job is granted in its turn while others wait for them, too."),
-  extensions: Type.Array(Type.String()),
+  extensions: Type.Array(
+    Type.String({ examples: ["svc.response"] }),
+    "What its package and its configuration switch on. svc.response: it can be asked at links.mcp; svc.collaboration: the same without ask_job.",
+  ),
   revision: Type.Integer("From 1; each change adds one. The ETag is made of it."),
   created_at: Type.Time("When the job was created."),
   updated_at: Type.Time("Last change of the definition."),
   latest_run: Type.Nullable(RunSummarySchema),
   active_runs: Type.Integer("Runs that have not ended."),
+  links: Type.Record(
+    Type.String(),
+    "Where to look next: self, runs, workflow_progress, and mcp where the job can be asked.",
+  ),
 };
 
 export const JobSchema = Type.Object(compact, "A durable definition of work.");
@@ -107,11 +115,17 @@ function renderJobMembers(job: JobView, secrets: ConfigurationSecrets): string {
     `"job_id":${JSON.stringify(job.jobId)},"name":${JSON.stringify(job.name)},"status":"${job.status}",` +
     `"source":${JSON.stringify(shownSource)},"graph_id":${JSON.stringify(job.graphId)},` +
     `"resolved_configuration":${renderConfiguration(job.configurationJson, secrets)},` +
-    `"weight":${job.weight},"extensions":${JSON.stringify(job.extensions)},"revision":${job.revision},` +
+    `"weight":${job.weight},"extensions":${JSON.stringify(extensionsOfJob(job))},"revision":${job.revision},` +
     `"created_at":"${isoTime(job.createdAtMs)}","updated_at":"${isoTime(job.updatedAtMs)}",` +
     `"latest_run":${job.latestRun === null ? "null" : renderRunSummary(job.latestRun)},` +
-    `"active_runs":${job.activeRuns}`
+    `"active_runs":${job.activeRuns},"links":${renderLinks(job)}`
   );
+}
+
+function renderLinks(job: JobView): string {
+  const self = `/api/v1/jobs/${job.jobId}`;
+  const mcp = toolsOfJob(job).length === 0 ? "" : `,"mcp":"${self}/mcp"`;
+  return `{"self":"${self}","runs":"${self}/runs","workflow_progress":"${self}/workflow-progress"${mcp}}`;
 }
 
 export function renderJob(job: JobView, secrets: ConfigurationSecrets): string {

@@ -112,8 +112,6 @@ class RunData {
 
   #config({ headers }) {
     const { runId, pageUrl, endsWithRun } = this.#source;
-    // The run at the gateway, as this machine sees it; another machine's browser would look at itself.
-    const isSeen = isLoopbackHost(headers.host) && pageUrl != null;
     return {
       title: this.#title,
       run_id: runId,
@@ -121,8 +119,8 @@ class RunData {
       run: "run",
       outputs: "outputs",
       events: "events",
-      gateway_page: isSeen ? pageUrl : null,
-      console: isSeen ? `${new URL(pageUrl).origin}/console/runs/${encodeURIComponent(runId)}` : null,
+      // The run's page at the gateway, as this machine sees it; another machine's browser would look at itself.
+      gateway_page: isLoopbackHost(headers.host) ? (pageUrl ?? null) : null,
       answers: null,
       ends_with_run: endsWithRun,
       now: new Date().toISOString(),
