@@ -77,6 +77,18 @@ const logs = command({
   load: withServer(async () => (await import("./logs.ts")).logs()),
 });
 
+const ask = command({
+  usage: "ask <job-id> <question>",
+  summary: "Ask a job about itself and its latest run; the answer is quoted from what it has published.",
+  details: ["Of jobs whose package enables the extension svc.response. It starts no run."],
+  options: [
+    option("--run RUN", "Ask about this run of the job."),
+    option("--about IDS", "For a follow-up: ids that an earlier answer was from, separated by commas."),
+    ...remote,
+  ],
+  load: withServer(async () => (await import("./ask.ts")).ask),
+});
+
 /** What runs need people for. */
 const attention: readonly CatalogueEntry[] = [
   command({
@@ -172,6 +184,7 @@ export const runEntries: readonly CatalogueEntry[] = [
   ...ofAny,
   events,
   logs,
+  ask,
   ...attention,
   bundles,
   jobs,

@@ -330,6 +330,16 @@ describe("with a gateway that is up", () => {
     );
     await writeFile(gate, "");
     assert.match((await following.ended).out, /job +completed\n$/);
+    const question = "What is the status of the run?";
+    const refused = await troupe("ask", jobId, question).ended;
+    assert.equal(refused.code, 1);
+    assert.match(refused.err, /svc\.response/);
+    const asked = join(folder, "ask.json");
+    await writeFile(asked, '{"extensions":["svc.response"]}');
+    await done("jobs", "update", jobId, "--config", asked);
+    assert.match(await done("ask", jobId, question), /status completed\.[\s\S]* {2}from run_\S+:status\n/);
+    const told = await json("ask", jobId, "Which step?", "--run", id, "--about", `${id}:progress`);
+    assert.equal(told.citations[0].id, `${id}:progress`);
     const waited = await waiting.ended;
     assert.deepEqual([waited.code, waited.err], [0, ""]);
     assert.match(waited.out, /^run_\S+ completed\n/);
