@@ -280,13 +280,15 @@ describe("ask_job", () => {
     const { run } = await completed(open, jobId, { inputs });
     assert.match(String((await told("Regnet es in Gent?")).answer), /Es regnet in Gent/);
     assert.match(String((await told("収穫は？")).answer), /収穫は良かった/);
-    const nothing = await told("What is the capital of France?");
-    assert.deepEqual(nothing, {
-      answer: "The evidence of this job does not hold this.",
-      answered: false,
-      citations: [],
-      truncated: false,
-    });
+    // No word of the first is there, and one of the second.
+    for (const question of ["What is the capital of France?", "Who organised the barley festival?"]) {
+      assert.deepEqual(await told(question), {
+        answer: "The evidence of this job does not hold this.",
+        answered: false,
+        citations: [],
+        truncated: false,
+      });
+    }
     assert.match(String((await told("Which crop has the south?")).answer), /^south\.crop: maize/);
     await completed(open, jobId, { inputs: { south: { crop: "wheat" } } });
     assert.match(String((await told("Which crop has the south?")).answer), /^south\.crop: wheat/);
