@@ -399,6 +399,7 @@ describe("the console", { skip: noChromium }, () => {
     assert.deepEqual([inputs, rerun_of], [{ topic: "wasps" }, runId]);
     await page.goto(consoleAt(`/compare?a=${runId}&b=${started}`));
     await page.locator(".diff").getByText('"bees"').first().waitFor();
+    await page.getByText("The same manifest, and the same configuration of the job.").waitFor();
     assertQuiet(opened);
   });
 

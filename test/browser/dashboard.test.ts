@@ -141,6 +141,9 @@ describe("the dashboard", { skip: noChromium }, () => {
       await page.locator('.box[data-state="running"]', { hasText: "4 of 10 pages" }).waitFor();
       assert.equal(await page.locator(".box").count(), 4);
       assert.equal(await page.locator('.box[data-state="pending"]').count(), 2);
+      const link = page.getByRole("link", { name: "Open it in the console" });
+      const href = (await link.getAttribute("href")) ?? "";
+      assert.equal(new URL(href, page.url()).href, `${program.url}/console/runs/${runId}`);
     }
     assert.equal(await pages[0].page.locator("h1").innerText(), "Digest of <i>bees</i>");
     await gates.open(gate);

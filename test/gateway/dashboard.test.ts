@@ -54,6 +54,7 @@ test("what the page shows, and where it reads it, leads to this run, and tells n
     edges: [{ from_node: "in", to_node: "writer", message_type: "init" }],
   });
   const at = (link: unknown) => new URL(String(link), `${program.api}/runs/${runId}/dashboard/config.json`);
+  assert.equal(at(links.console).pathname, `/console/runs/${runId}`);
   assert.equal(at(links.run).href, `${program.api}/runs/${runId}`);
   assert.equal(at(links.outputs).pathname, `/api/v1/runs/${runId}/outputs`);
   assert.equal(at(links.events).pathname, `/api/v1/runs/${runId}/events/stream`);

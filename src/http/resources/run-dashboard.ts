@@ -132,6 +132,7 @@ async function pageConfig(parts: Parts, run: RunRecord): Promise<Iterable<string
     outputs: "../outputs?page_size=200",
     events: "../events/stream",
     gateway_page: null,
+    console: `/console/runs/${run.runId}`,
     answers: "../human/",
     ends_with_run: false,
     now: isoTime(parts.nowMs()),

@@ -45,6 +45,10 @@ export class HeaderView {
     this.#offsetMs = Date.parse(config.now ?? "") - Date.now() || 0;
     setText(byId("title"), clean(config.title));
     setText(byId("run-id"), config.run_id ?? "saved run");
+    if (config.console != null) {
+      byId("console").href = config.console;
+      byId("console").hidden = false;
+    }
   }
 
   draw() {

@@ -237,7 +237,8 @@ describe("beside a run that was saved with its outputs", () => {
     );
     assert.equal(await (await fetch(url + items[0]?.url)).text(), "<svg/>");
     assert.deepEqual(idsIn(await (await fetch(`${url}events`)).text()), [1]);
-    assert.equal(((await (await fetch(`${url}config.json`)).json()) as { run_id: string }).run_id, RUN);
+    const config = (await (await fetch(`${url}config.json`)).json()) as Record<string, unknown>;
+    assert.deepEqual([config.run_id, config.console], [RUN, null]);
   });
 
   test("in the folder of the history they are what lies beside it", async () => {

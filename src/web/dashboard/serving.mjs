@@ -112,6 +112,8 @@ class RunData {
 
   #config({ headers }) {
     const { runId, pageUrl, endsWithRun } = this.#source;
+    // The run at the gateway, as this machine sees it; another machine's browser would look at itself.
+    const isSeen = isLoopbackHost(headers.host) && pageUrl != null;
     return {
       title: this.#title,
       run_id: runId,
@@ -119,8 +121,8 @@ class RunData {
       run: "run",
       outputs: "outputs",
       events: "events",
-      // The run's page at the gateway, as this machine sees it; another machine's browser would look at itself.
-      gateway_page: isLoopbackHost(headers.host) ? (pageUrl ?? null) : null,
+      gateway_page: isSeen ? pageUrl : null,
+      console: isSeen ? `${new URL(pageUrl).origin}/console/runs/${encodeURIComponent(runId)}` : null,
       answers: null,
       ends_with_run: endsWithRun,
       now: new Date().toISOString(),

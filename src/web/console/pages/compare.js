@@ -1,5 +1,5 @@
 // @ts-check
-// Two runs side by side: what they were given, how their agents ended, and where their events first differ.
+// Two runs side by side: what they were made of and given, how their agents ended, and where their events first differ.
 
 import { isObject } from "../../dashboard/event.js";
 import { duration } from "../../dashboard/format.js";
@@ -14,12 +14,13 @@ import { parameter, setQuery, to } from "../router.js";
 
 const EVENTS_MAX = 4_000;
 
-/** @typedef {{ run: any, model: any, kinds: Map<string, string[]>, spent: Map<string, { attempts: number, ms: number }> }} Told */
+/** @typedef {{ run: any, job: any, model: any, kinds: Map<string, string[]>, spent: Map<string, { attempts: number, ms: number }> }} Told */
 
 /** @param {string} id @returns {Promise<Told>} */
 async function tell(id) {
   const path = `/runs/${encodeURIComponent(id)}`;
   const run = await get(path);
+  const job = await get(`/jobs/${encodeURIComponent(run.job_id)}`, { view: "full" });
   const model = createModel(null);
   const kinds = new Map();
   const spent = new Map();
@@ -41,7 +42,7 @@ async function tell(id) {
     }
     token = page.next_page_token;
   } while (token !== null && model.lastId < EVENTS_MAX);
-  return { run, model, kinds, spent };
+  return { run, job, model, kinds, spent };
 }
 
 export function Page() {
@@ -87,12 +88,17 @@ function Both({ told: [a, b] }) {
     <section class="card" aria-labelledby="first-heading"><h2 id="first-heading">Where they first differ</h2><${Divergence} a=${a} b=${b} /></section>
     <section class="card" aria-labelledby="given-heading"><h2 id="given-heading">What they were given</h2>
       <${Diff} before=${{ inputs: a.run.inputs, config_overrides: a.run.config_overrides }} after=${{ inputs: b.run.inputs, config_overrides: b.run.config_overrides }} names=${names} same="The same inputs and the same changes of the configuration." /></section>
+    <section class="card" aria-labelledby="made-heading"><h2 id="made-heading">What they are made of</h2>
+      <${Diff} before=${madeOf(a)} after=${madeOf(b)} names=${names} same="The same manifest, and the same configuration of the job." /></section>
     <section class="card" aria-labelledby="results-heading"><h2 id="results-heading">Their results</h2>
       <${Diff} before=${a.run.result} after=${b.run.result} names=${names} same="The same result." /></section>
     <section class="card rows" aria-labelledby="by-agent-heading"><h2 id="by-agent-heading">Agents</h2><table>
       <thead><tr><th scope="col">Agent</th><th scope="col">${names[0]}</th><th scope="col">${names[1]}</th></tr></thead>
       <tbody>${agents.slice(0, 1_000).map((id) => html`<tr key=${id}><th scope="row" dir="auto">${shown(id, 80)}</th>${sides.map((side, index) => html`<td key=${index} data-name=${names[index]}><${Agent} side=${side} id=${id} /></td>`)}</tr>`)}</tbody></table></section>`;
 }
+
+/** As the jobs are now. @param {Told} told */
+const madeOf = ({ job }) => ({ manifest: job.manifest, configuration: job.resolved_configuration });
 
 /** @param {{ side: Told, id: string }} properties */
 function Agent({ side, id }) {
