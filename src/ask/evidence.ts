@@ -222,7 +222,16 @@ async function addProgress({ journal }: EvidenceParts, run: RunRecord, to: Colle
 /** @returns null for a result that is too long to be read */
 function resultText(secrets: ConfigurationSecrets, json: string): string | null {
   if (json.length > evidenceLimits.resultCharsMax) return null;
-  return linesOf(secrets.mask(JSON.parse(json) as JsonObject)).join("\n");
+  return linesOf(withoutPrinted(secrets.mask(JSON.parse(json) as JsonObject))).join("\n");
+}
+
+/** An agent's answer has what its command printed (docs/workers.md): that is a log, and no evidence. */
+function withoutPrinted(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(withoutPrinted);
+  if (!isObject(value)) return value;
+  const isOfCommand = Object.hasOwn(value, "stdout") && Object.hasOwn(value, "exit_code");
+  const kept = Object.entries(value).filter(([name]) => !(isOfCommand && /^std(out|err)$/.test(name)));
+  return Object.fromEntries(kept.map(([name, one]) => [name, withoutPrinted(one)]));
 }
 
 /** One line for each value, with the path to it: `orders[2].total: 12`. */

@@ -191,6 +191,17 @@ describe("tools", () => {
     }
   });
 
+  test("what a command has printed is a log, also in the result that its answer becomes", async () => {
+    const script = ["echo 'a line that was printed' >&2", answer({ complete_step: { looms: 7 } })].join("; ");
+    const printing = await createJob(open, graph("printing", [executor("counter", script)], [], extended));
+    await completed(open, printing);
+    await using own = disposable(await connected(printing));
+    const context = await use(own.client, "get_job_context");
+    assert.match(textOf(context, "result"), /\.result\.looms: 7$/m);
+    assert.match(textOf(context, "result"), /\.exit_code: 0$/m);
+    assert.doesNotMatch(JSON.stringify(context), /that was printed|complete_step/);
+  });
+
   test("a run of another job is not told of", async () => {
     const other = await createJob(open, graph("other", [executor("work", "exit 0")]));
     const { run } = await completed(open, other);

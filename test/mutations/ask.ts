@@ -22,8 +22,15 @@ export const askMutations: readonly Mutation[] = [
   {
     fault: "a result's members that are named like secrets are told",
     file: "src/ask/evidence.ts",
-    search: "linesOf(secrets.mask(JSON.parse(json) as JsonObject))",
-    replacement: "linesOf(JSON.parse(json) as JsonObject)",
+    search: "withoutPrinted(secrets.mask(JSON.parse(json) as JsonObject))",
+    replacement: "withoutPrinted(JSON.parse(json) as JsonObject)",
+    tests,
+  },
+  {
+    fault: "what a command has printed is evidence",
+    file: "src/ask/evidence.ts",
+    search: "!(isOfCommand && /^std(out|err)$/.test(name))",
+    replacement: "!(isOfCommand && name === '')",
     tests,
   },
   {
